@@ -1,0 +1,80 @@
+"""Values that cross layers: results of guest commands and cells."""
+
+from dataclasses import dataclass
+
+FINAL_ANSWER_MIME = "application/vnd.deskfork.final-answer+json"
+"""Display-data type by which guest code hands over its final answer, as JSON."""
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What one guest program did, whatever its exit code."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    """The program's own code; 127 when there is no such program, -1 when it was killed at its deadline."""
+    stdout: str
+    stderr: str
+    duration_s: float
+    timed_out: bool = False
+
+
+@dataclass(frozen=True)
+class CellError:
+    """An exception raised by a cell."""
+
+    name: str
+    value: str
+    traceback: str
+    """Without ANSI codes."""
+
+
+@dataclass(frozen=True)
+class RichOutput:
+    """One displayed object of a cell."""
+
+    mime: str
+    """The richest of what the kernel sent: FINAL_ANSWER_MIME, image/png, image/jpeg, text/html or text/plain."""
+    content: str | bytes
+    """Bytes for images, text for all else."""
+    text: str = ""
+    """The text/plain form that came with it, if any."""
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What one cell did: output is kept whether it failed, overran or neither."""
+
+    stdout: str
+    stderr: str
+    outputs: tuple[RichOutput, ...]
+    duration_s: float
+    error: CellError | None = None
+    timed_out: bool = False
+    """The deadline passed and the kernel obeyed the interrupt."""
+    is_truncated: bool = False
+    """Output beyond the size limit was dropped."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """One top-level window as the guest's window manager lists it."""
+
+    title: str
+    wm_class: str
+    x: int
+    y: int
+    width_px: int
+    height_px: int
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class DesktopState:
+    """What is on the guest's screen, as the guest itself tells it."""
+
+    width_px: int
+    height_px: int
+    pointer_x: int
+    pointer_y: int
+    windows: tuple[Window, ...]

@@ -1,0 +1,1 @@
+"""Layer 3: getters, metrics and the evaluator that turns a final state into a score."""

@@ -1,0 +1,1 @@
+"""Pure metrics, one module per domain."""

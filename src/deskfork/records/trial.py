@@ -1,0 +1,87 @@
+"""What a trial leaves in its result.json."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from deskfork.core.config import StrictModel
+
+
+class TrialStatus(StrEnum):
+    """Why a trial ended; independent of its score."""
+
+    COMPLETED = "completed"
+    LIMIT = "limit"
+    AGENT_ERROR = "agent_error"
+    INFRA_ERROR = "infra_error"
+    SANDBOX_LOST = "sandbox_lost"
+    CANCELLED = "cancelled"
+
+
+class MetricOutcome(StrictModel):
+    """One metric of an evaluation."""
+
+    metric: str
+    score: float | None = Field(ge=0.0, le=1.0)
+    """None when it could not be judged."""
+    detail: str = ""
+    """One sentence: what differed, or why it could not be judged."""
+
+
+class Verdict(StrictModel):
+    """A final state, judged: a score, or the reason why there is none."""
+
+    score: float | None = Field(default=None, ge=0.0, le=1.0)
+    reason: str = ""
+    """Why the score is absent, or 0 without judging; empty otherwise."""
+    metrics: tuple[MetricOutcome, ...] = ()
+
+    @model_validator(mode="after")
+    def _absent_needs_a_reason(self) -> Self:
+        if self.score is None and not self.reason:
+            raise ValueError("an absent score needs a reason")
+        return self
+
+
+class TokenUsage(StrictModel):
+    """Tokens that the model billed."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def total(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+
+class TrialResult(StrictModel):
+    """One attempt of one agent at one task."""
+
+    task: str
+    agent: str
+    repeat: int = Field(ge=0)
+    attempt: int = Field(ge=0)
+    status: TrialStatus
+    score: float | None
+    verdict: Verdict
+    error: str = ""
+    """What went wrong, for every status but `completed` and `limit`."""
+    answer: str | None = None
+    """What the agent said at the end, as JSON or text; None when it never ended by itself."""
+    steps: int = 0
+    tokens: TokenUsage = TokenUsage()
+    cost_usd: float | None = None
+    """None when the model's price is unknown."""
+    duration_s: float
+    phases_s: dict[str, float]
+    """Seconds by phase: fork, setup, agent, evaluate, close."""
+    action_mix: dict[str, int]
+    """Steps by class of action: gui, code, mixed, none."""
+    started_at: datetime
+    provider: str
+    template_digest: str
+    sandbox: str = ""
+    trace_id: str | None = None

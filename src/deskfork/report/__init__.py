@@ -1,0 +1,1 @@
+"""Layer 4: tables and figures over finished runs."""

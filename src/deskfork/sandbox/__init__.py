@@ -1,0 +1,1 @@
+"""Layer 2: images, templates, forks and the providers that open them."""

@@ -1,0 +1,207 @@
+"""The seams of the sandbox layer: what others may do with a guest, a sandbox and a provider."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol, Self
+
+from PIL.Image import Image
+
+from deskfork.core.types import CellResult, CommandResult, DesktopState
+
+GUEST_HOME = PurePosixPath("/home/user")
+GUEST_DESKTOP = GUEST_HOME / "Desktop"
+MAX_FETCH_BYTES = 256 * 1024 * 1024
+"""What `Guest.get` accepts unless told otherwise: a guest must not be able to fill the host's disk."""
+
+
+class Guest(Protocol):
+    """A running desktop, as set-up, agents and evaluation see it."""
+
+    def exec(
+        self,
+        argv: list[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: PurePosixPath | None = None,
+        as_root: bool = False,
+        timeout_s: float,
+    ) -> CommandResult:
+        """Run one program in the guest (no shell is involved, DISPLAY is set) and wait for it.
+
+        Args:
+            argv: Program and arguments.
+            env: Added to the guest user's environment.
+            cwd: Working directory, the user's home by default.
+            as_root: Run as root rather than as the guest's user.
+            timeout_s: Wall-clock limit in seconds, measured on the host.
+
+        Returns:
+            The program's own result, whatever its exit code; `timed_out` is set if `timeout_s` passed and it was killed.
+
+        Raises:
+            SandboxError: The guest is not running.
+            TransportError: sshd never took the command.
+        """
+        ...
+
+    def put(self, source: Path | bytes, target: PurePosixPath, *, timeout_s: float = 60.0) -> None:
+        """Copy a host file, a host directory (with all in it) or bytes to the guest path `target`, owned by the guest's user.
+
+        Missing parents are made; an existing file is replaced, an existing directory is merged into.
+
+        Raises:
+            TransportError: The copy did not complete.
+        """
+        ...
+
+    def get(
+        self, source: PurePosixPath, target: Path, *, max_bytes: int = MAX_FETCH_BYTES, timeout_s: float = 60.0
+    ) -> None:
+        """Copy a guest file or directory to the host path `target`. Links in it are never followed out of it.
+
+        Raises:
+            GuestFileError: There is no such file, it is no regular file or directory, or it is larger than `max_bytes`.
+            TransportError: The copy did not complete.
+        """
+        ...
+
+    def run_cell(self, code: str, *, timeout_s: float) -> CellResult:
+        """Run Python `code` in the guest's warm Jupyter kernel, whose state persists from cell to cell.
+
+        Raises:
+            KernelLost: The kernel died, or ignored its interrupt after `timeout_s`.
+            TransportError: The kernel gateway did not answer as agreed.
+        """
+        ...
+
+    def screenshot(self) -> Image:
+        """Return the screen as the hypervisor shows it: RGB, origin top left; the guest is not asked."""
+        ...
+
+    def desktop(self) -> DesktopState:
+        """Ask the guest's observer for screen size, pointer and windows (guest-supplied: data, not truth).
+
+        Raises:
+            TransportError: The observer did not answer as agreed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SandboxFacts:
+    """What is known of a sandbox from its start on."""
+
+    id: str
+    provider: str
+    """docker, qemu or fake."""
+    template: str
+    template_digest: str
+    acceleration: str
+    """kvm, tcg, or none for the fake."""
+    width_px: int
+    height_px: int
+    opened: frozenset[str] = frozenset()
+    """What the template already has open on its desktop: "jupyterlab" (on port 8888, serving the Desktop) and "browser"."""
+    network: bool = False
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A frozen instant of one sandbox: memory, devices and disk."""
+
+    id: str
+    digest: str
+    bytes_written: int
+    duration_s: float
+
+
+class Sandbox(Guest, Protocol):
+    """One running machine, owned by whoever opened it; leaving the `with` block closes it."""
+
+    @property
+    def facts(self) -> SandboxFacts:
+        """What is known of it."""
+        ...
+
+    def is_alive(self) -> bool:
+        """Whether the machine still runs; asks the host, not the guest."""
+        ...
+
+    def checkpoint(self) -> Checkpoint:
+        """Freeze an instant of this machine and go on; the checkpoint is deleted with the sandbox.
+
+        Raises:
+            SandboxError: The machine is gone, or its state could not be written.
+        """
+        ...
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go back to `checkpoint`: memory, processes, disk and screen are what they were; the clock is not.
+
+        Raises:
+            ConfigError: The checkpoint is not one of this sandbox.
+            SandboxError: The machine did not come back.
+        """
+        ...
+
+    def branch(self, n: int) -> "list[Sandbox]":
+        """Make `n` further sandboxes that go on from this instant, each with its own tokens; the caller closes them."""
+        ...
+
+    def close(self) -> None:
+        """End the machine and remove everything it left on the host; calling it again does nothing."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        ...
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Close the sandbox."""
+        ...
+
+
+@dataclass(frozen=True)
+class TemplateFacts:
+    """What a run's lock file says about a template."""
+
+    name: str
+    digest: str
+    image_digest: str
+    qemu_version: str
+    acceleration: str
+
+
+class SandboxProvider(Protocol):
+    """Opens sandboxes; what it opened ends with it, or with its process."""
+
+    @property
+    def name(self) -> str:
+        """`docker`, `qemu` or `fake`."""
+        ...
+
+    def fork(self, template: str, *, network: bool = False) -> Sandbox:
+        """Start a sandbox from the template of that name, ready for its first cell.
+
+        Args:
+            template: `desktop`, `jupyter`, or another that was built.
+            network: Whether the guest may open connections to the outside.
+
+        Raises:
+            ConfigError: There is no such template.
+            SandboxError: The fork did not come up; nothing of it is left.
+        """
+        ...
+
+    def describe(self, template: str) -> TemplateFacts:
+        """Return what a fork of `template` would start from.
+
+        Raises:
+            ConfigError: There is no such template.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close every sandbox that is still open."""
+        ...

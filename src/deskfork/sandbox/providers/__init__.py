@@ -1,0 +1,1 @@
+"""One module per provider: docker, qemu, fake."""

@@ -1,0 +1,1 @@
+"""Layer 3: the steps that bring a fresh fork to where a task starts."""

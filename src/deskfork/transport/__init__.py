@@ -1,0 +1,1 @@
+"""Layer 1: the channels into a guest: Jupyter kernel, observer, SSH, QMP."""
