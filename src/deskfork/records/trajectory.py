@@ -6,7 +6,7 @@ from deskfork.core.config import StrictModel
 from deskfork.records.trial import TokenUsage
 
 ActionClass = Literal["gui", "code", "mixed", "none"]
-"""gui: drives the desktop only (pyautogui and waiting); code: never does; mixed: both; none: no action could be parsed."""
+"""gui: drives the desktop only (pyautogui and waiting); code: never does; mixed: both; none: no action was parsed."""
 
 
 class StepRecord(StrictModel):

@@ -1,0 +1,36 @@
+"""What a run's lock.json says: exactly what the run was made with."""
+
+from datetime import datetime
+
+from deskfork.core.config import StrictModel
+
+
+class TemplateLock(StrictModel):
+    """One template that the run's trials were forked from."""
+
+    name: str
+    digest: str
+    image_digest: str
+    qemu_version: str
+    acceleration: str
+
+
+class RunLock(StrictModel):
+    """The exact ingredients of a run."""
+
+    run_id: str
+    created_at: datetime
+    provider: str
+    templates: tuple[TemplateLock, ...]
+    tasks: dict[str, str]
+    """Hash of each task's content (instruction, steps, evaluator, fixtures), by its id."""
+    agent: str
+    packages: dict[str, str]
+    """Version of each Python package that takes part, by name."""
+    python: str
+    host: str
+    """Operating system and machine type."""
+    commit: str | None
+    """Of the checkout that deskfork ran from; None when it was installed as a package."""
+    is_modified: bool | None = None
+    """Whether that checkout had changes that are in no commit."""

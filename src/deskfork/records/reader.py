@@ -1,0 +1,113 @@
+"""Reads run directories back, also those of runs that were cut off."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from deskfork.core.errors import ConfigError
+from deskfork.records.lock import RunLock
+from deskfork.records.paths import AttemptPaths, RunPaths
+from deskfork.records.trajectory import StepRecord
+from deskfork.records.trial import TrialResult
+
+
+@dataclass(frozen=True)
+class AttemptRecord:
+    """One attempt as it lies on disk."""
+
+    task: str
+    agent: str
+    repeat: int
+    attempt: int
+    paths: AttemptPaths
+    result: TrialResult | None
+    """None when the attempt never ended: its process was killed, or its disk was full."""
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """One run as it lies on disk."""
+
+    paths: RunPaths
+    lock: RunLock | None
+    """None when the run was cut off before its first trial."""
+    attempts: tuple[AttemptRecord, ...]
+    """All of them, by task, agent, repeat and attempt."""
+
+    def trials(self) -> tuple[AttemptRecord, ...]:
+        """Return the last attempt of each trial, which is the one that counts."""
+        last = {(a.task, a.agent, a.repeat): a for a in self.attempts}
+        return tuple(last.values())
+
+
+def read_run(folder: Path) -> RunRecords:
+    """Read a run directory.
+
+    Raises:
+        ConfigError: It is none, or a file in it is corrupt; the message names the file.
+    """
+    paths = RunPaths(folder.absolute())
+    if not paths.trials.is_dir() or not paths.config.is_file():
+        raise ConfigError(
+            f"{folder} is no run directory: it has no run.yaml or no trials; pass a directory that `run start` made"
+        )
+    attempts = [_read_attempt(found) for found in paths.trials.glob("*/*/*/attempt-*") if found.is_dir()]
+    attempts.sort(key=lambda a: (a.task, a.agent, a.repeat, a.attempt))
+    return RunRecords(paths, _read_lock(paths.lock), tuple(attempts))
+
+
+def read_trajectory(paths: AttemptPaths) -> tuple[StepRecord, ...]:
+    """Read an attempt's steps; a last line that was cut off by a kill is left out.
+
+    Raises:
+        ConfigError: A line is corrupt.
+    """
+    lines = _read(paths.trajectory).split("\n")
+    steps: list[StepRecord] = []
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            steps.append(StepRecord.model_validate_json(line))
+        except ValidationError as error:
+            raise ConfigError(f"{paths.trajectory}, line {number}: no step record: {_first(error)}") from error
+    return tuple(steps)
+
+
+def _read_attempt(folder: Path) -> AttemptRecord:
+    paths = AttemptPaths(folder)
+    repeat, attempt = folder.parent.name, folder.name.removeprefix("attempt-")
+    if not (repeat.isdecimal() and attempt.isdecimal()):
+        raise ConfigError(
+            f"{folder}: not named by repeat and attempt, so no trial of a run; move it out of the run directory"
+        )
+    if not paths.result.exists():
+        # An agent's or task's name that is no folder name stands here in its folder form.
+        return AttemptRecord(folder.parents[2].name, folder.parents[1].name, int(repeat), int(attempt), paths, None)
+    try:
+        result = TrialResult.model_validate_json(_read(paths.result))
+    except ValidationError as error:
+        raise ConfigError(f"{paths.result} is corrupt: {_first(error)}") from error
+    return AttemptRecord(result.task, result.agent, result.repeat, result.attempt, paths, result)
+
+
+def _read_lock(path: Path) -> RunLock | None:
+    if not path.exists():
+        return None
+    try:
+        return RunLock.model_validate_json(_read(path))
+    except ValidationError as error:
+        raise ConfigError(f"{path} is corrupt: {_first(error)}") from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in found["loc"])
+    return f"{place}: {found['msg']}" if place else json.dumps(found["msg"])
