@@ -1,0 +1,173 @@
+"""Tasks of a Spider2-V checkout, read as it is: `evaluation_examples/examples/DOMAIN/ID/ID.json`.
+
+The index files (test_all.json and its siblings) are not read: the folders are what is there.
+"""
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import ValidationError
+
+from deskfork.core.errors import ConfigError, TaskError
+from deskfork.tasks.foreign import ForeignTask, Unsupported, translate_evaluator, translate_step
+from deskfork.tasks.own import own_examples
+from deskfork.tasks.schema import BrowserStep, EvaluatorSpec, LaunchStep, SetupStep, Task, TaskSummary
+from deskfork.tasks.source import (
+    MAX_TASK_BYTES,
+    Ids,
+    Summaries,
+    check_files,
+    explain,
+    read_bounded,
+    resolve_id,
+)
+
+EXAMPLES = "evaluation_examples/examples"
+SOLUTIONS = "spider2v/solutions"
+
+
+class Spider2VTasks:
+    """The tasks of one checkout.
+
+    Source: xlang-ai/Spider2-V, desktop_env/envs/desktop_env.py (`_set_task_info`) for the meaning of a task's keys.
+    """
+
+    def __init__(self, path: Path, solutions: Path | None = None) -> None:
+        """Take the checkout at `path`; touch nothing yet.
+
+        Args:
+            path: Top of the checkout.
+            solutions: Folder with our solutions and their index.yaml; by default that of the project's own examples.
+        """
+        self._path = path
+        self._solutions = solutions
+
+    @property
+    def path(self) -> Path:
+        """Top of the checkout."""
+        return self._path
+
+    def ids(self) -> Ids:
+        """Return the ids of all tasks, sorted."""
+        return sorted(self._folders())
+
+    def load(self, task: str) -> Task:
+        """Read one task, by its id or an unambiguous prefix of it.
+
+        Raises:
+            TaskError: There is no such task, there are several, it is broken, or needs what this version cannot do.
+        """
+        folders = self._folders()
+        found = resolve_id(sorted(folders), task, self._path)
+        return self._translate(self._read(found, folders[found]), self._known_solutions())
+
+    def list(self) -> Summaries:
+        """Describe all tasks; what is wrong with one, or missing in this version, is a field of its summary."""
+        folders = self._folders()
+        try:
+            solutions = self._known_solutions()
+        except ConfigError:
+            solutions = {}
+        return [self._summarise(task, folders[task], solutions) for task in sorted(folders)]
+
+    def _folders(self) -> dict[str, Path]:
+        found = (self._path / EXAMPLES).glob("*/*")
+        return {folder.name: folder for folder in found if folder.is_dir()}
+
+    def _read(self, task: str, folder: Path) -> ForeignTask:
+        path = folder / f"{task}.json"
+        text = read_bounded(path, task)
+        try:
+            fields = json.loads(text)
+        except RecursionError as error:
+            raise TaskError(f"task {task}: {path} is nested too deep; restore it from upstream") from error
+        except ValueError as error:
+            line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+            raise TaskError(f"task {task}: {path} is broken JSON at line {line}; restore it from upstream") from error
+        try:
+            read = ForeignTask.model_validate(fields)
+        except ValidationError as error:
+            raise TaskError(f"task {task}: {path} has a wrong {explain(error)}; restore it from upstream") from error
+        if read.id != task:
+            raise TaskError(f"task {task}: {path} calls itself {read.id!r}; folder and id must be equal")
+        return read
+
+    def _translate(self, read: ForeignTask, solutions: dict[str, Path]) -> Task:
+        try:
+            setup = tuple(translate_step(step, f"config.{place}") for place, step in enumerate(read.config))
+            evaluator: EvaluatorSpec = translate_evaluator(read.evaluator)
+            task = Task(
+                id=read.id,
+                instruction=read.instruction,
+                source="spider2v",
+                tags=read.tags,
+                related_apps=read.related_apps,
+                template=_template(setup),
+                setup=setup,
+                evaluator=evaluator,
+                solution=solutions.get(read.id),
+                counterpart=read.counterpart,
+                wording=_wording(read.tags),
+                root=self._path.resolve(),
+            )
+        except Unsupported as error:
+            raise TaskError(
+                f"task {read.id} {error}; choose another task (`deskfork task list` says which run)"
+            ) from error
+        except ValidationError as error:
+            raise TaskError(f"task {read.id} has a wrong {explain(error)}; restore its JSON from upstream") from error
+        return check_files(task)
+
+    def _summarise(self, task: str, folder: Path, solutions: dict[str, Path]) -> TaskSummary:
+        summary = TaskSummary(id=task, source="spider2v", has_solution=task in solutions)
+        try:
+            read = self._read(task, folder)
+            summary = summary.model_copy(
+                update={
+                    "instruction": read.instruction,
+                    "tags": read.tags,
+                    "related_apps": read.related_apps,
+                    "counterpart": read.counterpart,
+                    "wording": _wording(read.tags),
+                }
+            )
+            translated = self._translate(read, solutions)
+        except TaskError as error:
+            return summary.model_copy(update={"runnable": False, "error": str(error)})
+        return summary.model_copy(update={"template": translated.template})
+
+    def _known_solutions(self) -> dict[str, Path]:
+        folder = self._solutions or own_examples() / SOLUTIONS
+        index = folder / "index.yaml"
+        if not index.is_file():
+            return {}
+        try:
+            named = yaml.safe_load(index.read_text(encoding="utf-8")[:MAX_TASK_BYTES])
+        except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+            raise ConfigError(f"the index of solutions {index} cannot be read: {error}; correct it") from error
+        if not isinstance(named, dict):
+            raise ConfigError(f"the index of solutions {index} must map task ids to files; correct it")
+        return {str(task): _solution(folder, file, index) for task, file in named.items()}
+
+
+def _solution(folder: Path, file: object, index: Path) -> Path:
+    place = (folder / str(file)).resolve()
+    if not place.is_file() or not place.is_relative_to(folder.resolve()):
+        raise ConfigError(f"{index} names {file!r}, which is no file beside it; correct the index")
+    return place
+
+
+def _template(setup: tuple[SetupStep, ...]) -> Literal["desktop", "jupyter"]:
+    """Choose the template that has most of `setup` done already."""
+    for step in setup:
+        if isinstance(step, BrowserStep) or (isinstance(step, LaunchStep) and "jupyter lab" in " ".join(step.command)):
+            return "jupyter"
+    return "desktop"
+
+
+def _wording(tags: tuple[str, ...]) -> Literal["abstract", "verbose"] | None:
+    if "verbose" in tags:
+        return "verbose"
+    return "abstract" if "abstract" in tags else None
