@@ -1,0 +1,108 @@
+"""The `fake` provider: no VM, no isolation, only host processes that keep the promises of a sandbox.
+
+For tests and dry runs of trusted code. Anything a cell or program does, it does to this machine as the current user.
+Guest paths such as /home/user/Desktop/x are mapped to a temporary folder in `put`, `get`, `cwd` and where a program's
+whole argument is one; inside cells, scripts and shell lines they do not exist: use relative paths or `Path.home()`.
+There is no display, no observer, no network fence; `as_root` gains nothing; cells know no IPython magics and no
+top-level await.
+"""
+
+import secrets
+import shutil
+import tempfile
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from deskfork.core.errors import ConfigError, SandboxError
+from deskfork.sandbox.base import Sandbox, SandboxFacts, TemplateFacts
+from deskfork.sandbox.providers.fake_machine import locked
+from deskfork.sandbox.providers.fake_sandbox import FOLDER_PREFIX, OWNER_LOCK, FakeFaults, FakeSandbox
+
+_OPENED = {"desktop": frozenset[str](), "jupyter": frozenset({"jupyterlab", "browser"})}
+
+
+class FakeProvider:
+    """Opens fake sandboxes from the templates `desktop` and `jupyter`."""
+
+    def __init__(
+        self,
+        *,
+        parent: Path | None = None,
+        size_px: tuple[int, int] = (1280, 800),
+        faults: FakeFaults | None = None,
+    ) -> None:
+        """Remember the settings; nothing is made yet.
+
+        Args:
+            parent: Where sandbox folders are made, the system's temporary folder by default.
+            size_px: Width and height of the screen that is drawn.
+            faults: What shall go wrong.
+        """
+        self._parent = parent or Path(tempfile.gettempdir())
+        self._size_px = size_px
+        self._faults = faults or FakeFaults()
+        self._forks = 0
+        self._opened = 0
+        self._open: list[FakeSandbox] = []
+
+    @property
+    def name(self) -> str:
+        """`fake`."""
+        return "fake"
+
+    def fork(self, template: str, *, network: bool = False) -> Sandbox:
+        """Start an empty sandbox. Its programs share the host's network, whatever `network` says."""
+        digest = self.describe(template).digest
+        self._forks += 1
+        if self._forks <= self._faults.failing_forks:
+            raise SandboxError(f"fork {self._forks} of {template!r} did not come up")
+        width, height = self._size_px
+        return self.open(
+            SandboxFacts("", "fake", template, digest, "none", width, height, _OPENED[template], network), origin=None
+        )
+
+    def open(self, facts: SandboxFacts, *, origin: FakeSandbox | None) -> Sandbox:
+        """Start a sandbox with these facts and an id of its own, as a copy of `origin` if there is one."""
+        self._opened += 1
+        dying = self._faults.dying_sandboxes
+        faults = self._faults if dying is None or self._opened <= dying else FakeFaults()
+        sandbox = FakeSandbox(self, replace(facts, id=f"fake-{secrets.token_hex(4)}"), self._parent, faults)
+        self._open.append(sandbox)
+        with ExitStack() as undo:
+            undo.callback(sandbox.close)
+            sandbox.start(origin)
+            undo.pop_all()
+        return sandbox
+
+    def describe(self, template: str) -> TemplateFacts:
+        """Return the facts of `desktop` or `jupyter`, which do not depend on anything."""
+        if template not in _OPENED:
+            raise ConfigError(f"the fake provider has no template {template!r}; it has {', '.join(_OPENED)}")
+        return TemplateFacts(template, f"fake-{template}", "none", "none", "none")
+
+    def forget(self, sandbox: FakeSandbox) -> None:
+        """Take a closed sandbox off the list of open ones."""
+        if sandbox in self._open:
+            self._open.remove(sandbox)
+
+    def close(self) -> None:
+        """Close every sandbox that is still open."""
+        with ExitStack() as ending:
+            for sandbox in list(self._open):
+                ending.callback(sandbox.close)
+
+
+def prune_fakes(parent: Path | None = None) -> list[Path]:
+    """Remove the folders of fake sandboxes whose owner has died, and return which."""
+    folders = (parent or Path(tempfile.gettempdir())).glob(f"{FOLDER_PREFIX}*")
+    removed = []
+    for folder in folders:
+        try:
+            lock = locked(folder / OWNER_LOCK, create=False)
+        except OSError:  # its owner lives, or has not locked it yet
+            continue
+        with lock:
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder)
+    return removed
