@@ -8,8 +8,6 @@ from pydantic import AfterValidator, Field
 from deskfork.core.config import StrictModel
 
 CONDA_SCRIPT = "/home/user/anaconda3/etc/profile.d/conda.sh"
-DEBUGGING_PORT = 1337
-LISTENING_PORT = 9222
 MAX_PATH_CHARS = 1024
 
 
@@ -62,8 +60,8 @@ class BrowserStep(StrictModel):
 
     type: Literal["browser"] = "browser"
     urls: tuple[Argument, ...] = ()
-    debugging_port: Literal[1337] = DEBUGGING_PORT
-    listening_port: Literal[9222] = LISTENING_PORT
+    debugging_port: Literal[1337] = 1337
+    listening_port: Literal[9222] = 9222
 
 
 class LaunchStep(StrictModel):

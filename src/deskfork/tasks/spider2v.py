@@ -113,9 +113,7 @@ class Spider2VTasks:
                 root=self._path.resolve(),
             )
         except Unsupported as error:
-            raise TaskError(
-                f"task {read.id} {error}; choose another task (`deskfork task list` says which run)"
-            ) from error
+            raise TaskError(f"task {read.id} {error}; `deskfork task list` says which tasks run") from error
         except ValidationError as error:
             raise TaskError(f"task {read.id} has a wrong {explain(error)}; restore its JSON from upstream") from error
         return check_files(task)
