@@ -1,1 +1,1 @@
-"""Layer 3: the CodeAgent, its executor in the guest, its observations, models and baselines."""
+"""Layer 3: agents, from their configuration to the loop that drives a guest with them."""

@@ -1,0 +1,61 @@
+"""What an agent may use up; hitting a limit is an outcome, not an error."""
+
+from dataclasses import dataclass, field
+
+from pydantic import Field
+
+from deskfork.core.config import StrictModel
+from deskfork.core.waiting import Deadline
+
+
+class Limits(StrictModel):
+    """When an agent is stopped."""
+
+    steps: int = Field(default=15, ge=1)
+    """Turns of the agent."""
+    seconds: float = Field(default=1800.0, gt=0)
+    """Wall-clock time from the agent's start; also bounds the running cell and the running model call."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Input and output tokens together; None for no limit."""
+
+
+@dataclass
+class Budget:
+    """What is left of the limits while an agent runs."""
+
+    limits: Limits
+    deadline: Deadline = field(init=False)
+    steps: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    _full: str = ""
+
+    def __post_init__(self) -> None:
+        self.deadline = Deadline.after(self.limits.seconds)
+
+    def add_tokens(self, input_tokens: int, output_tokens: int) -> None:
+        """Count what one model call billed."""
+        self.input_tokens += input_tokens
+        self.output_tokens += output_tokens
+
+    def exhaust(self, reason: str) -> None:
+        """Declare that the agent cannot go on, for a reason that only the model knows of."""
+        self._full = self._full or reason
+
+    def spent(self) -> str:
+        """Return which limit was hit, in words; empty when none was."""
+        if self._full:
+            return self._full
+        if self.steps >= self.limits.steps:
+            return f"limit of {self.limits.steps} steps"
+        if self.deadline.has_passed:
+            return f"limit of {self.limits.seconds:g} seconds"
+        used = self.input_tokens + self.output_tokens
+        if self.limits.tokens is not None and used >= self.limits.tokens:
+            return f"limit of {self.limits.tokens} tokens ({used} used)"
+        return ""
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether a call that was under way failed because the agent may not go on."""
+        return bool(self._full) or self.deadline.has_passed
