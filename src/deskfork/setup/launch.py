@@ -1,6 +1,7 @@
 """Programs that a task wants running on the desktop, and JupyterLab, which the template may already have open.
 
-Source: xlang-ai/Spider2-V, desktop_env/controllers/setup.py (`_launch_setup`), desktop_env/server/main.py (`launch_app`).
+Source: xlang-ai/Spider2-V, desktop_env/controllers/setup.py (`_launch_setup`), desktop_env/server/main.py
+(`launch_app`).
 """
 
 import shlex
