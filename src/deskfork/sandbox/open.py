@@ -1,0 +1,54 @@
+"""Choosing a provider by name."""
+
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from deskfork.core.errors import ConfigError
+from deskfork.sandbox.base import SandboxProvider
+from deskfork.sandbox.launcher import Launcher
+from deskfork.sandbox.provider import VmProvider
+from deskfork.sandbox.providers.docker import DockerLauncher, is_docker_answering
+from deskfork.sandbox.providers.fake import FakeProvider
+from deskfork.sandbox.providers.qemu import QemuLauncher
+from deskfork.sandbox.recipes import recipe_dir
+
+ProviderName = Literal["auto", "docker", "qemu", "fake"]
+
+
+def open_provider(name: str, cache_dir: Path) -> SandboxProvider:
+    """Open the provider of that name; `auto` is docker when its daemon answers, else qemu.
+
+    Raises:
+        ConfigError: There is no such provider, or it cannot work here.
+    """
+    if name == "fake":
+        return FakeProvider()
+    return open_vm_provider(name, cache_dir)
+
+
+def open_vm_provider(name: str, cache_dir: Path, *, is_holding: bool = False) -> VmProvider:
+    """Open a provider of real machines; see `open_provider`.
+
+    Raises:
+        ConfigError: There is no such provider, or it cannot work here.
+    """
+    return VmProvider(choose_launcher(name, cache_dir), cache_dir, recipe_dir("guest"), is_holding=is_holding)
+
+
+def choose_launcher(name: str, cache_dir: Path) -> Launcher:
+    """Return the launcher of the provider `name`.
+
+    Raises:
+        ConfigError: There is no such provider, or its daemon or program is missing.
+    """
+    if name not in get_args(ProviderName):
+        raise ConfigError(f"no provider {name!r} (known: {', '.join(get_args(ProviderName))})")
+    if name == "auto":
+        name = "docker" if is_docker_answering() else "qemu"
+    launcher: Launcher
+    if name == "docker":
+        launcher = DockerLauncher(cache_dir, recipe_dir("qemu"))
+    else:
+        launcher = QemuLauncher(cache_dir)
+    launcher.qemu_version()
+    return cast(Launcher, launcher)

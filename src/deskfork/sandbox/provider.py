@@ -1,0 +1,135 @@
+"""The provider of real machines: forks templates through whichever launcher it was given."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from deskfork.core.errors import SandboxError
+from deskfork.sandbox.base import TemplateFacts
+from deskfork.sandbox.frozen import Frozen
+from deskfork.sandbox.image import GuestImage, find_guest_image
+from deskfork.sandbox.launcher import Launcher
+from deskfork.sandbox.live import claim
+from deskfork.sandbox.reaper import Reaper
+from deskfork.sandbox.template import build_template, find_template, recipe_named, time_cold_boot
+from deskfork.sandbox.vm import VmSandbox
+
+
+class VmProvider:
+    """Opens QEMU sandboxes. What it opened ends with it, and with its process however that dies."""
+
+    def __init__(self, launcher: Launcher, cache_dir: Path, guest_recipe: Path, *, is_holding: bool = False) -> None:
+        """Start the process that cleans up after us.
+
+        Args:
+            launcher: Starts QEMU.
+            cache_dir: deskfork's cache.
+            guest_recipe: sandbox_images/guest, by whose content the image is found.
+            is_holding: Whether this process only holds sandboxes for others (`sandbox start`).
+        """
+        self._launcher = launcher
+        self._cache_dir = cache_dir
+        self._guest_recipe = guest_recipe
+        self._is_holding = is_holding
+        self._templates: dict[str, Frozen] = {}
+        self._open: set[VmSandbox] = set()
+        self._lock = threading.Lock()
+        self._reaper = Reaper(cache_dir)
+
+    @property
+    def name(self) -> str:
+        """`docker` or `qemu`."""
+        return self._launcher.name
+
+    @property
+    def launcher(self) -> Launcher:
+        """What starts its machines."""
+        return self._launcher
+
+    def fork(self, template: str, *, network: bool = False) -> VmSandbox:
+        """Start a sandbox from a template; see `SandboxProvider.fork`."""
+        return self._fork(self._template(template), network)
+
+    def describe(self, template: str) -> TemplateFacts:
+        """Return what a fork of `template` would start from; see `SandboxProvider.describe`."""
+        manifest = self._template(template).manifest
+        return TemplateFacts(
+            name=manifest.name,
+            digest=manifest.digest,
+            image_digest=manifest.image_digest,
+            qemu_version=manifest.qemu_version,
+            acceleration=manifest.machine.acceleration,
+        )
+
+    def build(self, template: str, on_progress: Callable[[str], None]) -> Frozen:
+        """Build a template, also if there is one.
+
+        Raises:
+            ConfigError: The image is not built, or no recipe has that name.
+            SandboxError: The guest did not get there.
+        """
+        recipe = recipe_named(template)
+        frozen = build_template(self._cache_dir, recipe, self.image(), self._launcher, on_progress)
+        with self._lock:
+            self._templates[template] = frozen
+        return frozen
+
+    def time_cold_boot(self, template: str) -> float:
+        """Boot to the state of a template without freezing it; return the seconds that took, for comparison with a fork.
+
+        Raises:
+            ConfigError: The image is not built, or no recipe has that name.
+            SandboxError: The guest did not get there.
+        """
+        return time_cold_boot(self._cache_dir, recipe_named(template), self.image(), self._launcher)
+
+    def image(self) -> GuestImage:
+        """Return the guest image that templates are booted from.
+
+        Raises:
+            ConfigError: It is not built.
+        """
+        return find_guest_image(self._cache_dir, self._guest_recipe)
+
+    def close(self) -> None:
+        """Close every sandbox that is still open."""
+        for sandbox in list(self._open):
+            sandbox.close()
+        self._reaper.dismiss()
+
+    def __enter__(self) -> Self:
+        """Return self."""
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Close the provider."""
+        self.close()
+
+    def _template(self, name: str) -> Frozen:
+        with self._lock:
+            if name not in self._templates:
+                recipe_named(name)
+                self._templates[name] = find_template(self._cache_dir, name, self.image(), self._launcher)
+            return self._templates[name]
+
+    def _fork(self, frozen: Frozen, network: bool) -> VmSandbox:
+        try:
+            own = claim(
+                self._cache_dir,
+                provider=self._launcher.name,
+                kind="sandbox",
+                template=frozen.manifest.name,
+                network=network,
+                is_held=self._is_holding,
+            )
+        except OSError as error:
+            raise SandboxError(f"no folder for a sandbox in {self._cache_dir}: {error}") from error
+        sandbox = VmSandbox(own, self._launcher, frozen, on_close=self._forget, fork_from=self._fork)
+        with self._lock:
+            self._open.add(sandbox)
+        return sandbox
+
+    def _forget(self, sandbox: VmSandbox) -> None:
+        with self._lock:
+            self._open.discard(sandbox)
