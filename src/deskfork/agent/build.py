@@ -18,6 +18,7 @@ from deskfork.agent.models import BuiltModel, build_model
 from deskfork.agent.observe import Camera, ScreenshotConfig, ScreenSink, build_observations
 from deskfork.agent.prompts import installed_packages, task_prompt
 from deskfork.agent.scripted import ScriptedModel, read_replay
+from deskfork.agent.text import encodable
 from deskfork.core.errors import ConfigError
 from deskfork.records.trajectory import StepRecord
 from deskfork.records.trial import TokenUsage
@@ -163,7 +164,7 @@ def _outcome(ending: Ending, budget: Budget, built: BuiltModel | None, messages:
     answer = ending.answer if isinstance(ending.answer, str) else json.dumps(ending.answer)
     return AgentOutcome(
         status=ending.status,
-        answer=answer if ending.has_answer else None,
+        answer=encodable(answer) if ending.has_answer else None,
         steps=budget.steps,
         tokens=TokenUsage(input_tokens=budget.input_tokens, output_tokens=budget.output_tokens),
         cost_usd=cost,

@@ -11,6 +11,7 @@ from smolagents.utils import AgentExecutionError
 from deskfork.agent.limits import Budget
 from deskfork.agent.meter import StepMeter
 from deskfork.agent.prelude import MAX_ANSWER_CHARS, PRELUDE, STOPPED
+from deskfork.agent.text import clip
 from deskfork.core.errors import ConfigError, TransportError
 from deskfork.core.tracing import span
 from deskfork.core.types import FINAL_ANSWER_MIME, CellResult, RichOutput
@@ -19,14 +20,6 @@ from deskfork.sandbox.base import Guest
 PRELUDE_TIMEOUT_S = 30.0
 MIN_TIMEOUT_S = 1.0
 SPAN_TEXT_CHARS = 2000
-
-
-def clip(text: str, limit: int) -> str:
-    """Shorten `text` to about `limit` characters, keeping its head and its tail."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
 class SilentLogger(AgentLogger):  # type: ignore[misc]  # smolagents ships no types

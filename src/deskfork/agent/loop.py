@@ -141,7 +141,7 @@ class AgentLoop:
     def _ending(self, step: Any, output: Any) -> Ending | None:
         if step.is_final_answer:
             return Ending("completed", "final answer", answer=output.output, has_answer=True)
-        if step.error and self.stops_at_error:
+        if step.error and self.stops_at_error and not self.budget.is_out_of_time:
             last_line = str(step.error).strip().rsplit("\n", 1)[-1]
             return Ending("agent_error", "script failed", error=f"cell {step.step_number} failed: {last_line}")
         return None

@@ -12,6 +12,7 @@ from deskfork.agent.executor import SPAN_TEXT_CHARS
 from deskfork.agent.limits import Budget
 from deskfork.agent.meter import StepMeter
 from deskfork.agent.models import BuiltModel
+from deskfork.agent.text import encodable
 from deskfork.core.errors import InfraError
 from deskfork.core.tracing import span
 from deskfork.core.waiting import Deadline, wait_until
@@ -87,9 +88,8 @@ class MeteredModel(Model):  # type: ignore[misc]  # smolagents ships no types
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _checked(self, reply: Any) -> Any:
-        if not isinstance(reply.content, str):
-            # A refusal or a lone tool call has no text: to the agent that is a step without code.
-            reply.content = "" if reply.content is None else str(reply.content)
+        # A refusal or a lone tool call has no text: to the agent that is a step without code.
+        reply.content = encodable(str(reply.content or ""))
         return reply
 
     def _pause(self, attempt: int, error: openai.APIError) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from smolagents import ChatMessage, MessageRole, Model, TokenUsage
 
+from deskfork.agent.text import encodable
 from deskfork.core.errors import ConfigError
 
 MAX_REPLAY_BYTES = 64 * 1024 * 1024
@@ -73,4 +74,4 @@ def _code_of(line: str, where: str) -> str | None:
     code = step["code"]
     if code is not None and not isinstance(code, str):
         raise ConfigError(f'{where}: "code" must be text, not {type(code).__name__}')
-    return code
+    return encodable(code) if code is not None else None
