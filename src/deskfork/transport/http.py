@@ -1,7 +1,8 @@
 """One kept-alive HTTP connection to a guest, bounded in time and in bytes.
 
-`http.client` on a `DeadlineSocket` rather than httpx: a hostile guest that drips its headers byte by byte is held to
-the request's one deadline, and TCP_QUICKACK is set before each receive.
+On a `DeadlineSocket` rather than by httpx: a hostile guest that drips its headers byte by byte is held to the request's
+one deadline, TCP_QUICKACK is set before each receive, and a request leaves as one segment, so that a guest which has
+just been forked wakes up for it once.
 """
 
 import http.client
@@ -16,6 +17,8 @@ from deskfork.core.errors import TransportError
 from deskfork.core.waiting import Deadline
 from deskfork.transport.endpoint import DeadlineSocket, TcpEndpoint, open_deadline_socket
 
+_FAILURES = (OSError, http.client.HTTPException, ValueError)
+
 
 @dataclass(frozen=True)
 class HttpReply:
@@ -26,12 +29,11 @@ class HttpReply:
 
 
 class HttpClient:
-    """Sends requests to one endpoint, one after the other, over one connection."""
+    """Sends requests to one endpoint, one after the other, over one connection. Threads may share it."""
 
     def __init__(self, endpoint: TcpEndpoint) -> None:
         self._endpoint = endpoint
         self._lock = threading.Lock()
-        self._connection: http.client.HTTPConnection | None = None
         self._socket: DeadlineSocket | None = None
 
     def request(
@@ -49,23 +51,34 @@ class HttpClient:
         A GET whose kept-alive connection turns out to be closed is sent once more on a new one; a POST never is, as the
         first may have had its effect.
 
+        Args:
+            method: GET or POST.
+            path: With the query, if any; already quoted.
+            headers: Further header fields.
+            deadline: For the request as a whole.
+            payload: Sent as JSON, if not None.
+            max_bytes: A longer answer is an error.
+
         Raises:
             TransportError: No answer within `deadline`, or one larger than `max_bytes`, or one that is not HTTP.
         """
+        body = b"" if payload is None else json.dumps(payload).encode()
         with self._lock:
-            is_reused = self._connection is not None
+            is_reused = self._socket is not None
             try:
-                return self._exchange(method, path, headers, deadline, payload, max_bytes)
-            except (OSError, http.client.HTTPException, ValueError) as exc:
+                return self._exchange(method, path, headers, body, deadline, max_bytes)
+            except ConnectionError as exc:
                 self._drop()
-                is_stale = isinstance(exc, (ConnectionError, http.client.RemoteDisconnected))
-                if not (is_reused and is_stale and method == "GET"):
-                    raise TransportError(f"{method} {self._endpoint}{path}: {type(exc).__name__}: {exc}") from exc
+                if not (is_reused and method == "GET"):
+                    raise self._error(method, path, exc) from exc
+            except _FAILURES as exc:
+                self._drop()
+                raise self._error(method, path, exc) from exc
             try:
-                return self._exchange(method, path, headers, deadline, payload, max_bytes)
-            except (OSError, http.client.HTTPException, ValueError) as exc:
+                return self._exchange(method, path, headers, body, deadline, max_bytes)
+            except _FAILURES as exc:
                 self._drop()
-                raise TransportError(f"{method} {self._endpoint}{path}: {type(exc).__name__}: {exc}") from exc
+                raise self._error(method, path, exc) from exc
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -73,41 +86,51 @@ class HttpClient:
             self._drop()
 
     def _exchange(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        deadline: Deadline,
-        payload: object,
-        max_bytes: int,
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, deadline: Deadline, max_bytes: int
     ) -> HttpReply:
-        connection = self._connect(deadline)
-        body = None if payload is None else json.dumps(payload).encode()
-        sent = {"Accept-Encoding": "identity", **headers}
-        if body is not None:
-            sent["Content-Type"] = "application/json"
-        connection.request(method, path, body, sent)
-        reply = connection.getresponse()
-        received = reply.read(max_bytes + 1)
-        if len(received) > max_bytes:
-            raise ValueError(f"answer larger than {max_bytes} bytes")
-        if reply.length:
-            raise ValueError(f"answer ended {reply.length} bytes early")
+        connected = self._connected(deadline)
+        fields = {"Host": str(self._endpoint), **headers}
+        if body:
+            fields["Content-Type"] = "application/json"
+        if body or method != "GET":
+            fields["Content-Length"] = str(len(body))
+        connected.sendall(request_head(method, path, fields) + body)
+        reply = http.client.HTTPResponse(cast(socket.socket, connected), method=method)
+        try:
+            reply.begin()
+            received = reply.read(max_bytes + 1)
+            if len(received) > max_bytes:
+                raise ValueError(f"answer larger than {max_bytes} bytes")
+            if reply.length:
+                raise ValueError(f"answer ended {reply.length} bytes early")
+        finally:
+            reply.close()
         if reply.will_close:
             self._drop()
         return HttpReply(reply.status, received)
 
-    def _connect(self, deadline: Deadline) -> http.client.HTTPConnection:
-        if self._connection is None or self._socket is None:
+    def _connected(self, deadline: Deadline) -> DeadlineSocket:
+        if self._socket is None:
             self._socket = open_deadline_socket(self._endpoint, deadline)
-            self._connection = http.client.HTTPConnection(self._endpoint.host, self._endpoint.port)
-            self._connection.sock = cast(socket.socket, self._socket)
         self._socket.deadline = deadline
-        return self._connection
+        return self._socket
 
     def _drop(self) -> None:
         if self._socket is not None:
             self._socket.close()
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = self._socket = None
+            self._socket = None
+
+    def _error(self, method: str, path: str, exc: Exception) -> TransportError:
+        return TransportError(f"{method} http://{self._endpoint}{path}: {type(exc).__name__}: {exc}")
+
+
+def request_head(method: str, path: str, headers: Mapping[str, str]) -> bytes:
+    """Return the request line and header fields of an HTTP/1.1 request, up to and with the empty line.
+
+    Raises:
+        ValueError: A line break, or something beyond Latin-1, in any of them.
+    """
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("line break in an HTTP header")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")

@@ -21,7 +21,7 @@ from deskfork.transport.kernel_messages import (
     encode_v1,
     execute_request,
 )
-from deskfork.transport.websocket_channel import ChannelClosed, DeadlinePassed, Received, WebSocketChannel
+from deskfork.transport.websocket_channel import ChannelClosed, DeadlinePassed, WebSocketChannel
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 """What is kept of a cell's output unless told otherwise."""
@@ -96,12 +96,7 @@ class KernelClient:
             self._send(channel, request, deadline)
             timed_out = not self._collect(channel, collector, deadline)
             if timed_out:
-                self._interrupt()
-                if not self._collect(channel, collector, Deadline.after(INTERRUPT_GRACE_S)):
-                    self._drop()
-                    raise KernelLost(
-                        f"{self._name}: cell not done in {timeout_s:g} s, nor {INTERRUPT_GRACE_S:g} s after interrupt"
-                    )
+                self._stop_cell(channel, collector, timeout_s)
             return collector.result(time.monotonic() - started, timed_out=timed_out)
 
     def interrupt(self) -> None:
@@ -110,7 +105,15 @@ class KernelClient:
         Raises:
             TransportError: The gateway did not take it.
         """
-        self._interrupt()
+        path = f"/api/kernels/{self._quoted_id()}/interrupt"
+        # A connection of its own: nothing may queue in front of an interrupt.
+        client = HttpClient(self._endpoint)
+        try:
+            reply = client.request("POST", path, self._headers, Deadline.after(_INTERRUPT_TIMEOUT_S))
+        finally:
+            client.close()
+        if reply.status != 204:
+            raise TransportError(f"{self._name}: interrupt refused: {reply.status} {reply.body[:200]!r}")
 
     def close(self) -> None:
         """Close the connection; the kernel lives on."""
@@ -131,8 +134,7 @@ class KernelClient:
         return found[0]
 
     def _open(self, deadline: Deadline) -> WebSocketChannel:
-        kernel_id = urllib.parse.quote(self._kernel_id or "", safe="")
-        path = f"/api/kernels/{kernel_id}/channels?session_id={self._session}"
+        path = f"/api/kernels/{self._quoted_id()}/channels?session_id={self._session}"
         return WebSocketChannel.connect(self._endpoint, path, self._headers, deadline, subprotocol=V1_PROTOCOL)
 
     def _usable_channel(self, deadline: Deadline) -> WebSocketChannel:
@@ -141,12 +143,10 @@ class KernelClient:
         The gateway closes a connection whose client answered no ping for 90 s; as no request is under way then,
         opening a new one loses nothing.
         """
-        if self._kernel_id is None:
-            raise TransportError(f"{self._name}: run_cell before connect")
         drain_until = Deadline.after(min(_DRAIN_S, deadline.remaining_s))
         try:
             while self._channel is not None and self._channel.is_readable() and not drain_until.has_passed:
-                self._check_alive(self._parse(self._channel.receive(drain_until)))
+                self._receive(self._channel, drain_until)
         except DeadlinePassed:
             pass
         except ChannelClosed:
@@ -158,45 +158,56 @@ class KernelClient:
     def _collect(self, channel: WebSocketChannel, collector: CellCollector, deadline: Deadline) -> bool:
         try:
             while not collector.is_done:
-                message = self._parse(channel.receive(deadline))
-                self._check_alive(message)
-                collector.feed(message)
+                if (message := self._receive(channel, deadline)) is not None:
+                    collector.feed(message)
         except DeadlinePassed:
             return False
         except ChannelClosed as exc:
             self._drop()
             raise KernelLost(f"{self._name}: connection lost during a cell: {exc}") from exc
-        except TransportError:
-            self._drop()
-            raise
         return True
 
-    def _parse(self, received: Received) -> KernelMessage:
-        if received.is_text or self._channel is None or self._channel.subprotocol != V1_PROTOCOL:
-            return decode_json(received.payload, is_text=received.is_text)
-        return decode_v1(received.payload, is_cut=received.is_cut)
+    def _stop_cell(self, channel: WebSocketChannel, collector: CellCollector, timeout_s: float) -> None:
+        what = f"{self._name}: cell not done in {timeout_s:g} s"
+        try:
+            self.interrupt()
+        except TransportError as exc:
+            self._drop()
+            raise KernelLost(f"{what}, and not interrupted: {exc}") from exc
+        if not self._collect(channel, collector, Deadline.after(INTERRUPT_GRACE_S)):
+            self._drop()
+            raise KernelLost(f"{what}, nor {INTERRUPT_GRACE_S:g} s after its interrupt")
 
-    def _check_alive(self, message: KernelMessage) -> None:
+    def _receive(self, channel: WebSocketChannel, deadline: Deadline) -> KernelMessage | None:
+        """Return the next message; None for one that nobody who keeps to the protocol would send.
+
+        The gateway passes on what the guest's code itself writes to the kernel's sockets: such a message is no answer
+        to ours, and must not end the cell as though our machinery had failed.
+        """
+        received = channel.receive(deadline)
+        is_v1 = channel.subprotocol == V1_PROTOCOL and not received.is_text
+        try:
+            if is_v1:
+                message = decode_v1(received.payload, is_cut=received.is_cut)
+            else:
+                message = decode_json(received.payload, is_text=received.is_text)
+        except TransportError:
+            return None
         # The gateway itself sends these, without a parent, when it finds the kernel's process gone.
         state = message.content.get("execution_state") if message.msg_type == "status" else None
         if state in ("restarting", "dead"):
             self._drop()
             raise KernelLost(f"{self._name}: the kernel died (gateway says: {state})")
+        return message
 
     def _send(self, channel: WebSocketChannel, request: KernelMessage, deadline: Deadline) -> None:
         is_v1 = channel.subprotocol == V1_PROTOCOL
         channel.send(encode_v1(request) if is_v1 else encode_json(request), deadline, is_text=not is_v1)
 
-    def _interrupt(self) -> None:
-        kernel_id = urllib.parse.quote(self._kernel_id or "", safe="")
-        path = f"/api/kernels/{kernel_id}/interrupt"
-        client = HttpClient(self._endpoint)
-        try:
-            reply = client.request("POST", path, self._headers, Deadline.after(_INTERRUPT_TIMEOUT_S))
-        finally:
-            client.close()
-        if reply.status != 204:
-            raise TransportError(f"{self._name}: interrupt refused: {reply.status} {reply.body[:200]!r}")
+    def _quoted_id(self) -> str:
+        if self._kernel_id is None:
+            raise TransportError(f"{self._name}: not connected to a kernel")
+        return urllib.parse.quote(self._kernel_id, safe="")
 
     def _drop(self) -> None:
         if self._channel is not None:

@@ -10,6 +10,7 @@ import shutil
 import stat
 import tempfile
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import paramiko
@@ -85,7 +86,7 @@ class _Fetch:
             raise GuestFileError(f"guest {source} lies more than {MAX_DEPTH} directories deep")
         target.mkdir()
         try:
-            found = self.client.listdir_attr(str(source))
+            found = list(islice(self.client.listdir_iter(str(source), read_aheads=1), self.entries_left + 1))
         except UnicodeDecodeError as exc:
             raise GuestFileError(f"guest {source} holds a name that is not UTF-8") from exc
         except OSError as exc:
@@ -109,7 +110,8 @@ class _Fetch:
                     raise GuestFileError(f"guest {source} is not a regular file")
                 if size > self.bytes_left:
                     raise GuestFileError(f"guest {source}: {size} bytes are more than may be copied")
-                stream.prefetch(size, _PREFETCHED_REQUESTS)
+                if size:
+                    stream.prefetch(size, _PREFETCHED_REQUESTS)
                 while chunk := stream.read(_CHUNK_BYTES):
                     self.bytes_left -= len(chunk)
                     if self.bytes_left < 0:

@@ -16,6 +16,7 @@ from websocket import ABNF, WebSocketConnectionClosedException, WebSocketExcepti
 from deskfork.core.errors import TransportError
 from deskfork.core.waiting import Deadline
 from deskfork.transport.endpoint import DeadlineSocket, TcpEndpoint, open_deadline_socket
+from deskfork.transport.http import request_head
 
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """A longer message is cut to its first `CUT_BYTES`; the rest of it is read and dropped."""
@@ -182,8 +183,7 @@ def _handshake(source: DeadlineSocket, endpoint: TcpEndpoint, path: str, headers
         "Sec-WebSocket-Key": key.decode(),
         **headers,
     }
-    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in wanted.items()), "", ""]
-    source.sendall("\r\n".join(lines).encode("latin-1"))
+    source.sendall(request_head("GET", path, wanted))
     received = bytearray()
     # Byte by byte out of the socket's buffer: what follows the headers belongs to the first frame.
     while not received.endswith(b"\r\n\r\n"):
