@@ -88,8 +88,8 @@ class MeteredModel(Model):  # type: ignore[misc]  # smolagents ships no types
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _checked(self, reply: Any) -> Any:
-        # A refusal or a lone tool call has no text: to the agent that is a step without code.
-        reply.content = encodable(str(reply.content or ""))
+        # A refusal has no text. smolagents would take that for an empty program; this is a step without code to it.
+        reply.content = encodable(str(reply.content or "")).strip() or "(empty answer)"
         return reply
 
     def _pause(self, attempt: int, error: openai.APIError) -> bool:
