@@ -1,5 +1,5 @@
 #!/bin/bash
-cd /home/user/Desktop/logs || exit 1
+cd "$HOME/Desktop/logs" || exit 1
 for name in *; do
     echo "kept $name"
 done

@@ -1,7 +1,7 @@
 #!/bin/bash
 set -e
-mkdir -p /home/user/Desktop/logs
-cd /home/user/Desktop/logs
+mkdir -p "$HOME/Desktop/logs"
+cd "$HOME/Desktop/logs"
 for month in 2023-11 2023-12 2024-01 2024-02 2024-03; do
     echo "$month: all quiet" > "app-$month.log"
 done

@@ -175,10 +175,12 @@ def _browser(parameters: dict[str, Any]) -> SetupStep:
 def _launch(parameters: dict[str, Any]) -> SetupStep:
     _only(parameters, "command", "shell")
     command = parameters["command"]
+    words = command.split() if isinstance(command, str) else command
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise Unsupported("whose command is neither a string nor a list of strings")
     if parameters.get("shell", False):
-        line = command if isinstance(command, str) else " ".join(command)
-        return LaunchStep(command=("sh", "-c", line))
-    return LaunchStep(command=tuple(command.split() if isinstance(command, str) else command))
+        return LaunchStep(command=("sh", "-c", command if isinstance(command, str) else " ".join(words)))
+    return LaunchStep(command=tuple(words))
 
 
 def _guest_file(config: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +200,10 @@ def _host_file(config: dict[str, Any]) -> dict[str, Any]:
 
 def _rule(config: dict[str, Any]) -> dict[str, Any]:
     _only(config, "rules")
-    return {"type": "rule", **config["rules"]}
+    rules = config["rules"]
+    if not isinstance(rules, dict):
+        raise Unsupported("whose rules are no mapping")
+    return {**rules, "type": "rule"}
 
 
 _STEPS: Mapping[str, Callable[[dict[str, Any]], SetupStep]] = {

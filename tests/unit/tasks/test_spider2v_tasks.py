@@ -1,0 +1,249 @@
+"""Guards the reading of Spider2-V checkouts: the real one, and made-up ones that are broken."""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from deskfork.core.errors import ConfigError, TaskError
+from deskfork.tasks.foreign import ForeignTask, translate_evaluator, translate_step
+from deskfork.tasks.load import open_source
+from deskfork.tasks.schema import BrowserStep, CompareNotebookOutputs, CopyStep, LaunchStep, ScriptStep
+from deskfork.tasks.solution import read_cells
+from deskfork.tasks.spider2v import Spider2VTasks
+
+REPOSITORY = Path(__file__).parents[3]
+CHECKOUT = Path(os.environ.get("SPIDER2V", REPOSITORY / "../shared/spider2-v"))
+PAIRS = [("00b43a0a", "cad93c85"), ("2ed53418", "c0e9c1bc"), ("1fe7d03d", "e1da7d3d")]
+needs_checkout = pytest.mark.skipif(
+    not CHECKOUT.is_dir(), reason=f"no Spider2-V checkout at {CHECKOUT}; name one with SPIDER2V"
+)
+FOLDER = "evaluation_examples/examples/jupyter/t1"
+GOOD: dict[str, Any] = {
+    "id": "t1",
+    "snapshot": "jupyter",
+    "instruction": "do it",
+    "tags": ["cli", "abstract"],
+    "config": [
+        {"type": "script_and_execute", "parameters": {"src": f"{FOLDER}/init.sh", "dest": "/home/user/init.sh"}}
+    ],
+    "evaluator": {
+        "func": "compare_csv",
+        "result": {"type": "vm_file", "path": "/home/user/Desktop/x.csv", "dest": "x.csv"},
+        "expected": {"type": "local_file", "path": f"{FOLDER}/gold.csv", "dest": "gold.csv"},
+    },
+}
+
+
+def make_checkout(top: Path, text: str) -> Path:
+    folder = top / FOLDER
+    folder.mkdir(parents=True)
+    (folder / "t1.json").write_text(text)
+    (folder / "init.sh").write_text("true\n")
+    (folder / "gold.csv").write_text("x\n")
+    return top
+
+
+def changed(**fields: Any) -> str:
+    return json.dumps({**GOOD, **fields})
+
+
+def judged(**fields: Any) -> str:
+    return changed(evaluator={**GOOD["evaluator"], **fields})
+
+
+@needs_checkout
+def test_all_real_tasks_parse_and_say_what_they_lack() -> None:
+    summaries = open_source(CHECKOUT).list()
+    assert len(summaries) >= 44
+    for summary in summaries:
+        assert summary.instruction
+        assert summary.wording in ("abstract", "verbose")
+        assert summary.runnable or "which this version cannot" in summary.error
+    assert sum(summary.runnable for summary in summaries) >= 30
+
+
+@needs_checkout
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_pairs_of_this_version_are_runnable_and_solved(pair: tuple[str, str]) -> None:
+    source = open_source(CHECKOUT)
+    tasks = [source.load(prefix) for prefix in pair]
+    assert [task.counterpart for task in tasks] == [tasks[1].id, tasks[0].id]
+    assert {task.wording for task in tasks} == {"abstract", "verbose"}
+    assert tasks[0].solution == tasks[1].solution
+    assert tasks[0].solution is not None
+    assert "final_answer(" in read_cells(tasks[0].solution)[-1]
+
+
+@needs_checkout
+def test_a_real_notebook_task_keeps_its_meaning() -> None:
+    task = open_source(CHECKOUT).load("1fe7d03d")
+    assert [type(step) for step in task.setup] == [CopyStep, BrowserStep, ScriptStep, LaunchStep]
+    assert task.template == "jupyter"
+    assert not task.network
+    assert isinstance(task.evaluator.checks[0], CompareNotebookOutputs)
+    assert open_source(CHECKOUT).load("2ed53418").template == "desktop"
+
+
+@needs_checkout
+def test_an_unsupported_real_task_is_refused_when_it_is_loaded() -> None:
+    with pytest.raises(TaskError, match="uses metric compare_ipynb_files, which this version cannot judge"):
+        open_source(CHECKOUT).load("6e8e092e")
+
+
+def test_a_whole_task_is_read(tmp_path: Path) -> None:
+    task = open_source(make_checkout(tmp_path, changed())).load("t")
+    assert task.setup == (ScriptStep(source=Path(FOLDER, "init.sh"), target="/home/user/init.sh"),)
+    assert (task.template, task.wording, task.root) == ("desktop", "abstract", tmp_path)
+
+
+def test_lists_of_metrics_are_spread_over_their_getters(tmp_path: Path) -> None:
+    evaluator = GOOD["evaluator"]
+    many = {key: [evaluator[key]] * 2 for key in ("func", "result", "expected")}
+    task = open_source(make_checkout(tmp_path, judged(**many, options=[None, {"ignore_order": True}], conj="or"))).load(
+        "t1"
+    )
+    assert task.evaluator.conjunction == "or"
+    assert [check.options.model_dump().get("ignore_order") for check in task.evaluator.checks] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"id": ', "broken JSON at line 1"),
+        ("[" * 100_000, "nested too deep"),
+        ("[]", "top level"),
+        ("{}", "id: Field required"),
+        (changed(id="t2"), "calls itself 't2'"),
+        (changed(instruction=""), "instruction"),
+        (changed(config=[{"type": "fly", "parameters": {}}]), "uses set-up step fly (config.0)"),
+        (changed(config=[{"type": "launch", "parameters": {}}]), "without 'command'"),
+        (changed(config=[{"type": "launch", "parameters": {"command": []}}]), "command"),
+        (changed(config=[{"type": "google_chrome_browser", "parameters": {"debugging_port": 1}}]), "debugging_port"),
+        (changed(config=[{"type": "google_chrome_browser", "parameters": {"incognito": True}}]), "with incognito"),
+        (
+            changed(
+                config=[{"type": "copyfile_from_host_to_guest", "parameters": {"src": "http://x/y", "dest": "/y"}}]
+            ),
+            "downloads http://x/y",
+        ),
+        (
+            changed(
+                config=[{"type": "copyfile_from_host_to_guest", "parameters": {"src": "/etc/passwd", "dest": "/y"}}]
+            ),
+            "stay inside",
+        ),
+        (
+            changed(config=[{"type": "copyfile_from_host_to_guest", "parameters": {"src": "../../x", "dest": "/y"}}]),
+            "stay inside",
+        ),
+        (
+            changed(
+                config=[{"type": "copyfile_from_host_to_guest", "parameters": {"src": f"{FOLDER}/lost", "dest": "/y"}}]
+            ),
+            "lost is missing",
+        ),
+        (
+            changed(config=[{"type": "copyfile_from_host_to_guest", "parameters": {"src": 5, "dest": "/y"}}]),
+            "source",
+        ),
+        (judged(func="guess"), "uses metric guess, which this version cannot judge"),
+        (judged(func=["compare_csv"] * 2, result=[{}]), "2 metrics but 1"),
+        (judged(result={"type": "telepathy"}), "uses result getter telepathy"),
+        (judged(result={"type": "vm_file"}), "without 'path'"),
+        (judged(result={"type": "vm_file", "path": ["/a", "/b"], "dest": ["a", "b"], "multi": True}), "with multi"),
+        (judged(result={"type": "vm_file", "path": "Desktop/x"}), "must be absolute"),
+        (judged(expected={"type": "rule", "rules": {"include": []}}), "expected"),
+        (judged(expected={"type": "rule", "rules": 5}), "rules"),
+        (judged(expected={"type": "local_file", "path": f"{FOLDER}/gone.csv"}), "gone.csv is missing"),
+        (judged(options={"fuzzy": True}), "fuzzy"),
+        (judged(postconfig=[{"type": "sleep", "parameters": {"seconds": 1}}]), "uses set-up step sleep"),
+        (judged(conj="xor"), "conj"),
+        (judged(surprise=1), "surprise"),
+    ],
+)
+def test_a_broken_task_names_task_and_place(tmp_path: Path, text: str, said: str) -> None:
+    source = open_source(make_checkout(tmp_path, text))
+    with pytest.raises(TaskError) as caught:
+        source.load("t1")
+    message = str(caught.value)
+    assert said in message
+    assert "t1" in message
+    assert "\n" not in message
+    [summary] = source.list()
+    assert (summary.runnable, summary.error) == (False, message)
+
+
+def test_a_task_folder_without_its_json_is_named(tmp_path: Path) -> None:
+    checkout = make_checkout(tmp_path, changed())
+    (checkout / FOLDER / "t1.json").unlink()
+    with pytest.raises(TaskError, match=r"t1\.json cannot be read"):
+        open_source(checkout).load("t1")
+
+
+@pytest.mark.parametrize("index", ["[", "- 1", "t1: ../../secret.py", "t1: lost.py"])
+def test_a_broken_index_of_solutions_is_refused_and_hides_no_task(tmp_path: Path, index: str) -> None:
+    solutions = tmp_path / "solutions"
+    solutions.mkdir()
+    (solutions / "index.yaml").write_text(index)
+    source = Spider2VTasks(make_checkout(tmp_path / "checkout", changed()), solutions)
+    with pytest.raises(ConfigError, match=r"index\.yaml"):
+        source.load("t1")
+    assert [summary.id for summary in source.list()] == ["t1"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "path", "src", "x"]), inner),
+    max_leaves=5,
+)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(place for key, item in inner for place in places(item, (*at, key)))]
+
+
+def replaced(value: Any, at: tuple[Any, ...], new: Any) -> Any:
+    if not at:
+        return new
+    copy = value.copy()
+    copy[at[0]] = replaced(value[at[0]], at[1:], new)
+    return copy
+
+
+LAUNCHING = {
+    **GOOD,
+    "config": [
+        *GOOD["config"],
+        {"type": "launch", "parameters": {"command": ["a", "b"], "shell": True}},
+        {"type": "google_chrome_browser", "parameters": {"debugging_port": 1337, "urls": ["http://x"]}},
+    ],
+}
+RULED = {
+    **GOOD,
+    "evaluator": {
+        "postconfig": [],
+        "func": ["check_include_exclude"],
+        "result": [{"type": "vm_script_output", "src": "eval.sh", "dest": "/home/user/eval.sh"}],
+        "expected": [{"type": "rule", "rules": {"include": ["a"], "exclude": ["b"]}}],
+        "conj": "and",
+    },
+}
+
+
+@given(st.sampled_from([(task, at) for task in (LAUNCHING, RULED) for at in places(task)]), JSON)
+def test_no_json_value_makes_the_translation_raise_anything_else(
+    target: tuple[dict[str, Any], tuple[Any, ...]], value: Any
+) -> None:
+    with suppress(TaskError, ValidationError):
+        task = ForeignTask.model_validate(replaced(*target, value))
+        for step in task.config:
+            translate_step(step, "config")
+        translate_evaluator(task.evaluator)
