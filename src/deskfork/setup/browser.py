@@ -82,6 +82,8 @@ class Tabs:
         """
 
         def look() -> Tab | None:
+            if self._deadline.has_passed:
+                return None
             found = (tab for tab in self.list() if tab.url.startswith(url_prefix))
             return next((tab for tab in found if tab.title.startswith(title_start)), None)
 

@@ -91,7 +91,11 @@ def launch(step: LaunchStep, guest: Guest, deadline: Deadline) -> None:
     starts_server = jupyterlab_target(step.command) is not None
     before = _servers(guest, deadline) if starts_server else 0
     run_command(guest, ["bash", "-c", _START, "launch", *step.command], deadline)
-    if starts_server and not wait_until(lambda: _servers(guest, deadline) > before, deadline, interval_s=POLL_S):
+
+    def has_started() -> bool:
+        return not deadline.has_passed and _servers(guest, deadline) > before
+
+    if starts_server and not wait_until(has_started, deadline, interval_s=POLL_S):
         raise InfraError(f"no JupyterLab server listened within {deadline.timeout_s:.0f} s")
     if step.window is not None:
         title = step.window
