@@ -16,6 +16,7 @@ from pathlib import Path
 
 from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.sandbox.base import Sandbox, SandboxFacts, TemplateFacts
+from deskfork.sandbox.providers.fake_kernel import kill_marked
 from deskfork.sandbox.providers.fake_machine import locked
 from deskfork.sandbox.providers.fake_sandbox import FOLDER_PREFIX, OWNER_LOCK, FakeFaults, FakeSandbox
 
@@ -94,7 +95,7 @@ class FakeProvider:
 
 
 def prune_fakes(parent: Path | None = None) -> list[Path]:
-    """Remove the folders of fake sandboxes whose owner has died, and return which."""
+    """End the programs of fake sandboxes whose owner has died, remove their folders, and return those."""
     folders = (parent or Path(tempfile.gettempdir())).glob(f"{FOLDER_PREFIX}*")
     removed = []
     for folder in folders:
@@ -103,6 +104,8 @@ def prune_fakes(parent: Path | None = None) -> list[Path]:
         except OSError:  # its owner lives, or has not locked it yet
             continue
         with lock:
+            if sandbox_id := lock.read():
+                kill_marked(sandbox_id)
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder)
     return removed

@@ -30,7 +30,7 @@ class FakeFaults:
     failing_forks: int = 0
     """The first so many forks raise SandboxError."""
     dies_in_cell: int | None = None
-    """The machine is gone as soon as its cell of this number, counted from 1, was started."""
+    """The machine is gone as soon as its cell of this number was started; every cell counts, from 1."""
     dies_in_exec: int | None = None
     """The same for programs."""
     dying_sandboxes: int | None = None
@@ -66,6 +66,8 @@ class FakeSandbox:
         self._faults = faults
         self._base = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
         self._lock = locked(self._base / OWNER_LOCK)
+        self._lock.write(facts.id)
+        self._lock.flush()
         self._machine = FakeMachine(facts.id, self._base / "root")
         self._kernel: FakeKernel | None = None
         self._snapshots: dict[str, _Snapshot] = {}
