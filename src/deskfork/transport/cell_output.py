@@ -13,6 +13,7 @@ _RICHEST_FIRST = (FINAL_ANSWER_MIME, "image/png", "image/jpeg", "text/html", "te
 _OUTPUT_OVERHEAD_BYTES = 256
 """Charged per displayed object, so that a million empty ones are bounded too."""
 _MAX_ERROR_CHARS = 256 * 1024
+"""What is kept of an error: the beginning of its name and value, the end of its traceback."""
 
 # Possessive quantifiers: no input makes it go back, so it takes linear time.
 _CONTROL = re.compile(
@@ -185,8 +186,9 @@ def _cell_error(content: JsonObject) -> CellError:
     joined = "\n".join(line for line in lines if isinstance(line, str)) if isinstance(lines, list) else ""
     if not isinstance(name, str):
         status = content.get("status")
-        return CellError("UnknownError", f"the kernel replied {str(status)[:100]!r} without saying why", _clean(joined))
-    return CellError(_clean(name), _clean(value) if isinstance(value, str) else "", _clean(joined))
+        return CellError("UnknownError", f"the kernel replied {str(status)[:100]!r} without saying why", "")
+    said = _clean(value)[:_MAX_ERROR_CHARS] if isinstance(value, str) else ""
+    return CellError(_clean(name)[:_MAX_ERROR_CHARS], said, _clean(joined)[-_MAX_ERROR_CHARS:])
 
 
 def _clean(text: str) -> str:
