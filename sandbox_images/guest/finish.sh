@@ -30,5 +30,8 @@ systemctl mask -q apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e
     console-setup.service systemd-binfmt.service dev-hugepages.mount man-db.timer modprobe@drm.service \
     sys-kernel-debug.mount sys-kernel-tracing.mount systemd-quotacheck.service
 systemctl set-default -q multi-user.target
+# One workspace: a window on another one would look like none.
+sed -i 's#<number>4</number>#<number>1</number>#' /etc/xdg/openbox/rc.xml
+echo /opt/deskfork/lib >/opt/deskfork/venv/lib/python3.11/site-packages/deskfork.pth
 python3 -m compileall -q /opt/deskfork/lib
 update-initramfs -c -k all >/dev/null 2>&1 || update-initramfs -u -k all

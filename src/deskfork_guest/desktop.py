@@ -107,9 +107,12 @@ def _text(display: Display, window: object, name: str) -> str:
 
 
 def _window(display: Display, window_id: int, *, is_active: bool) -> Window | None:
-    """Describe one window, or None if it was closed while we looked."""
+    """Describe one window, or None if it is the panel or the background, or was closed while we looked."""
     window = display.create_resource_object("window", window_id)
+    furniture = {display.intern_atom("_NET_WM_WINDOW_TYPE_DOCK"), display.intern_atom("_NET_WM_WINDOW_TYPE_DESKTOP")}
     try:
+        if furniture.intersection(_cardinals(display, window, "_NET_WM_WINDOW_TYPE")):
+            return None
         geometry = window.get_geometry()
         origin = window.translate_coords(display.screen().root, 0, 0)
         pids = _cardinals(display, window, "_NET_WM_PID")

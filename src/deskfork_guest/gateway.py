@@ -16,12 +16,13 @@ from kernel_gateway.gatewayapp import KernelGatewayApp
 from traitlets.config import Config
 
 PORT = 60001
+KERNEL_DIR = "/opt/deskfork/share/jupyter/kernels"
 CONTROL_SOCKET = Path("/run/deskfork-gateway/control")
 PEER_TIMEOUT_S = 5.0
 WARM_UP_TIMEOUT_S = 120.0
 
 
-def make_gateway(token: str, *, ip: str, port: int) -> Any:
+def make_gateway(token: str, *, ip: str, port: int, kernel_dirs: list[str]) -> Any:
     """Make a gateway, listening, with one kernel about to be spawned; its `start()` serves until it is told to stop."""
     config = Config()
     config.KernelGatewayApp.ip = ip
@@ -34,9 +35,12 @@ def make_gateway(token: str, *, ip: str, port: int) -> Any:
     config.JupyterWebsocketPersonality.list_kernels = True
     # A fork's connections are new ones, and the host sets its own deadlines: pings would only cost the guest CPU.
     config.KernelGatewayApp.ws_ping_interval = 0
+    # Unix sockets between gateway and kernel: less work for an emulated CPU than TCP.
+    config.KernelManager.transport = "ipc"
     config.ZMQChannelsWebsocketConnection.limit_rate = False
     gateway = KernelGatewayApp(config=config)
     gateway.initialize([])
+    gateway.kernel_spec_manager.kernel_dirs = kernel_dirs
     spawn = gateway.personality.init_configurables
 
     async def spawn_and_warm() -> None:
@@ -100,7 +104,7 @@ def serve_control(gateway: Any, path: Path, *, allowed_uid: int) -> socket.socke
 def main() -> None:
     """Serve on the contract's port with the token that systemd hands over as a credential."""
     token = Path(os.environ["CREDENTIALS_DIRECTORY"], "token").read_text(encoding="ascii").strip()
-    gateway = make_gateway(token, ip="0.0.0.0", port=PORT)  # the guest's own network ends at the hypervisor
+    gateway = make_gateway(token, ip="0.0.0.0", port=PORT, kernel_dirs=[KERNEL_DIR])  # the guest's own network ends at the hypervisor
     with serve_control(gateway, CONTROL_SOCKET, allowed_uid=0):
         gateway.start()
 
