@@ -46,13 +46,15 @@ def marked_processes(sandbox_id: str) -> list[int]:
     return found
 
 
-def kill_marked(sandbox_id: str) -> None:
-    """Kill all processes started inside the fake sandbox of that id."""
-    for pid in marked_processes(sandbox_id):
+def kill_marked(sandbox_id: str) -> int:
+    """Kill all processes started inside the fake sandbox of that id; return how many there were."""
+    found = marked_processes(sandbox_id)
+    for pid in found:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             continue
+    return len(found)
 
 
 def _send(message: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 
 from deskfork.core.errors import ConfigError, KernelLost, SandboxError
 from deskfork.core.types import CellResult, CommandResult, DesktopState
+from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import MAX_FETCH_BYTES, Checkpoint, Sandbox, SandboxFacts
 from deskfork.sandbox.providers.fake_kernel import kill_marked
 from deskfork.sandbox.providers.fake_kernel_client import FakeKernel, KernelHome
@@ -21,6 +22,7 @@ from deskfork.sandbox.providers.fake_machine import FakeMachine, copy_tree, lock
 
 FOLDER_PREFIX = "deskfork-fake-"
 OWNER_LOCK = "owner.lock"
+_END_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -214,4 +216,4 @@ class FakeSandbox:
     def _end_processes(self) -> None:
         if self._kernel is not None:
             self._kernel.close()
-        kill_marked(self._facts.id)
+        wait_until(lambda: kill_marked(self._facts.id) == 0, Deadline.after(_END_TIMEOUT_S))
