@@ -1,6 +1,7 @@
 """Builds an agent from its configuration and runs it on a guest."""
 
 import json
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -105,6 +106,8 @@ def run_agent(
         executor=executor,
         additional_authorized_imports=["*"],
         use_structured_outputs_internally=script is not None,
+        # smolagents looks for tags even in structured output: a script must not contain them by chance.
+        code_block_tags=_unguessable_tags() if script else None,
         step_callbacks=observations,
         logger=SilentLogger(),
     )
@@ -155,6 +158,11 @@ def _task(config: Any, instruction: str, guest: Guest, limits: Limits) -> str:
     screen = guest.screenshot().size
     packages = installed_packages(guest, config.packages)
     return task_prompt(config, instruction=instruction, steps=limits.steps, screen=screen, packages=packages)
+
+
+def _unguessable_tags() -> tuple[str, str]:
+    token = secrets.token_hex(8)
+    return f"<cell-{token}>", f"</cell-{token}>"
 
 
 def _outcome(ending: Ending, budget: Budget, built: BuiltModel | None, messages: list[Message]) -> AgentOutcome:

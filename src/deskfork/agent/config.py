@@ -86,7 +86,7 @@ def parse_agent(spec: str, model: str | None = None) -> CodeConfig | OracleConfi
     Raises:
         ConfigError: There is no such agent, its file is broken, or the model is missing or not wanted.
     """
-    if spec.startswith("replay:"):
+    if spec.startswith("replay:") and spec != "replay:":
         given: dict[str, object] = {"kind": "replay", "file": spec.removeprefix("replay:")}
     elif spec in ("code", "oracle", "null"):
         given = {"kind": spec}

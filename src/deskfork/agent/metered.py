@@ -43,17 +43,17 @@ class MeteredModel(Model):  # type: ignore[misc]  # smolagents ships no types
         tools_to_call_from: list[Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Call the model once, or a few times while its API says that it is busy.
+        """Call the model once, or a few times while its API is busy; compressing images counts as its time.
 
         Raises:
             InfraError: The model could not be asked, or did not answer as agreed.
         """
-        if self._built.is_remote:
-            messages = self._with_data_urls(messages)
         name = self._built.spec.partition(":")[2].partition("@")[0]
         attributes = {"openinference.span.kind": "LLM", "llm.model_name": name}
         attributes |= {"gen_ai.operation.name": "chat", "gen_ai.request.model": name}
         with span("model call", attributes) as current, self._meter.charge("model"):
+            if self._built.is_remote:
+                messages = self._with_data_urls(messages)
             reply = self._ask(messages, stop_sequences, response_format, kwargs)
             usage = reply.token_usage
             used = (usage.input_tokens or 0, usage.output_tokens or 0) if usage else (0, 0)

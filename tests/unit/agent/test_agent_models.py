@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from deskfork.agent import metered
 from deskfork.agent.build import check_agent
@@ -16,6 +17,7 @@ from deskfork.agent.limits import Limits
 from deskfork.agent.models import Price, build_model
 from deskfork.agent.observe import ScreenshotConfig
 from deskfork.core.errors import ConfigError, InfraError
+from deskfork.core.tracing import configure_tracing, flush_tracing
 from deskfork.core.types import CellResult
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -265,3 +267,19 @@ def test_litellm_reaches_the_same_server(
     assert "check the API key" in str(ran.error)
     assert len(ran.records) == 1
     assert len(api.requests) == 3
+
+
+def test_a_model_and_a_kernel_together(run: Callable[..., Any], api: Api, kernel_guest: Any) -> None:
+    exporter = InMemorySpanExporter()
+    configure_tracing(exporter)
+    api.replies = [code("x = 41\nprint('so far', x)"), code("final_answer(x + 1)")]
+    try:
+        ran = run(config(api), kernel_guest)
+    finally:
+        spans = [span for span in exporter.get_finished_spans() if span.name == "model call"]
+        flush_tracing()
+    assert (ran.outcome.status, ran.outcome.answer, ran.outcome.steps) == ("completed", "42", 2)
+    assert "so far 41" in json.dumps(api.requests[1]["messages"])
+    assert "pydantic" not in api.requests[0]["messages"][-1]["content"][0]["text"]
+    assert [span.attributes["gen_ai.usage.input_tokens"] for span in spans] == [100, 100]
+    assert spans[0].attributes["llm.model_name"] == "m"
