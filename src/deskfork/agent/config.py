@@ -23,7 +23,7 @@ class ModelSettings(StrictModel):
     """How often one call is made when the API is busy or unreachable."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
-    """Length of one answer."""
+    """Length of one answer; some reasoning models refuse to be given this or a temperature."""
 
 
 class _GuestAgentConfig(StrictModel):

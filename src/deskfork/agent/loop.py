@@ -19,11 +19,14 @@ from deskfork.agent.executor import GuestExecutor
 from deskfork.agent.limits import Budget
 from deskfork.agent.meter import StepMeter
 from deskfork.agent.observe import Camera
+from deskfork.agent.text import clip
 from deskfork.core.errors import InfraError
 from deskfork.core.tracing import span
 from deskfork.records.trajectory import StepRecord
 from deskfork.records.trial import TokenUsage
 
+RECORD_CHARS = 256 * 1024
+"""How much of each stream of a step is recorded: its head and its tail."""
 AgentStatus = Literal["completed", "limit", "agent_error"]
 
 
@@ -126,8 +129,8 @@ class AgentLoop:
             model_output=step.model_output or "",
             code=step.code_action,
             action=self._classifier.classify(step.code_action),
-            stdout=cell.stdout if cell else "",
-            stderr=cell.stderr if cell else "",
+            stdout=clip(cell.stdout, RECORD_CHARS) if cell else "",
+            stderr=clip(cell.stderr, RECORD_CHARS) if cell else "",
             error=error,
             timed_out=bool(cell and cell.timed_out),
             is_final=step.is_final_answer,
@@ -142,6 +145,8 @@ class AgentLoop:
         if step.is_final_answer:
             return Ending("completed", "final answer", answer=output.output, has_answer=True)
         if step.error and self.stops_at_error and not self.budget.is_out_of_time:
-            last_line = str(step.error).strip().rsplit("\n", 1)[-1]
-            return Ending("agent_error", "script failed", error=f"cell {step.step_number} failed: {last_line}")
+            why = str(step.error).strip().rsplit("\n", 1)[-1]
+            if self.executor.last and self.executor.last.timed_out:
+                why = f"interrupted after {self.executor.last.duration_s:.0f} s"
+            return Ending("agent_error", "script failed", error=f"cell {step.step_number} failed: {why}")
         return None

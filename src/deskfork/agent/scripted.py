@@ -11,6 +11,7 @@ from deskfork.agent.text import encodable
 from deskfork.core.errors import ConfigError
 
 MAX_REPLAY_BYTES = 64 * 1024 * 1024
+MAX_CELL_CHARS = 1024 * 1024
 
 
 class ScriptedModel(Model):  # type: ignore[misc]  # smolagents ships no types
@@ -74,4 +75,6 @@ def _code_of(line: str, where: str) -> str | None:
     code = step["code"]
     if code is not None and not isinstance(code, str):
         raise ConfigError(f'{where}: "code" must be text, not {type(code).__name__}')
+    if code is not None and len(code) > MAX_CELL_CHARS:
+        raise ConfigError(f"{where}: a cell of more than {MAX_CELL_CHARS} characters")
     return encodable(code) if code is not None else None

@@ -14,11 +14,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from deskfork.agent.build import check_agent
 from deskfork.agent.config import NullConfig, OracleConfig, ReplayConfig
 from deskfork.agent.limits import Limits
+from deskfork.agent.loop import RECORD_CHARS
 from deskfork.agent.observe import ScreenshotConfig, WindowsConfig
 from deskfork.agent.prelude import PRELUDE
+from deskfork.agent.scripted import MAX_CELL_CHARS
 from deskfork.core.errors import ConfigError, KernelLost, SandboxError, TransportError
 from deskfork.core.tracing import configure_tracing, flush_tracing
 from deskfork.core.types import CellError, CellResult
+from deskfork.sandbox.base import GUEST_DESKTOP
+from deskfork.sandbox.providers.fake import FakeProvider
 
 Run = Callable[..., Any]
 
@@ -217,3 +221,22 @@ def test_the_frameworks_own_time_is_small(run: Run, screen_guest: Any) -> None:
     ran = run(OracleConfig(), screen_guest(), ["x = 1"] * 20, Limits(steps=20))
     median_ms = 1000 * statistics.median(record.framework_s for record in ran.records)
     assert median_ms < 30
+
+
+def test_the_fake_provider_serves_an_agent(run: Run, tmp_path: Path) -> None:
+    solution = ["from pathlib import Path\nPath('made.txt').write_text('by the agent')", "final_answer({'made': 1})"]
+    with FakeProvider(parent=tmp_path).fork("desktop") as sandbox:
+        ran = run(OracleConfig(), sandbox, solution)
+        sandbox.get(GUEST_DESKTOP / "made.txt", tmp_path / "made.txt")
+    assert (ran.outcome.status, ran.outcome.answer) == ("completed", '{"made": 1}')
+    assert (tmp_path / "made.txt").read_text() == "by the agent"
+
+
+def test_a_flood_is_recorded_in_part(run: Run, screen_guest: Any) -> None:
+    ran = run(OracleConfig(), screen_guest(lambda code: CellResult("x" * 2**20, "", (), 0.0)), ["1"])
+    assert len(ran.records[0].stdout) < RECORD_CHARS + 100
+
+
+def test_a_huge_cell_of_a_replay_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="line 1: a cell of more than"):
+        check_agent(lines(tmp_path / "huge.jsonl", "x" * (MAX_CELL_CHARS + 1)))
