@@ -13,6 +13,7 @@ export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 CACHE="${DESKFORK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/deskfork}"
 OLDEST_QEMU=9
+KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 SUDO=()
 PROVIDERS=(qemu)
 
@@ -57,7 +58,7 @@ missing_packages() {
     has zstd || echo zstd
     has_python || echo python3
     [ -d /usr/share/novnc ] || echo novnc
-    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || echo debian-archive-keyring
+    [ -e "$KEYRING" ] || echo debian-archive-keyring
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
     if [ ! -x .venv/bin/python ] && ! has uv && ! python3 -c 'import ensurepip' 2>/dev/null; then echo python3-venv; fi
     if wants_docker; then
@@ -85,9 +86,10 @@ install_qemu() {
         apt_get install --no-install-recommends qemu-system-x86 qemu-utils
         return
     fi
+    # shellcheck disable=SC2016  # apt's own variable
     mirror="$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
     [ -n "$mirror" ] || fail "apt knows no mirror of Debian 12: add one to /etc/apt/sources.list and try again"
-    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] && signed="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
+    [ -e "$KEYRING" ] && signed="[signed-by=$KEYRING] "
     sources="$(mktemp /tmp/deskfork-sources.XXXXXX.list)"
     # shellcheck disable=SC2064  # the name is wanted as it is now
     trap "rm -f '$sources'" EXIT
@@ -101,13 +103,12 @@ install_qemu() {
 }
 
 install_packages() {
-    local missing by_hand
+    local missing
     mapfile -t missing < <(missing_packages)
     if [ "${#missing[@]}" -eq 0 ] && has_qemu; then return; fi
     if ! may_install; then
-        by_hand="${missing[*]:-}"
-        has_qemu || by_hand="$by_hand qemu-system-x86 qemu-utils (QEMU $OLDEST_QEMU or newer; on Debian 12 from bookworm-backports)"
-        fail "packages are missing, and this user may not install any. As root: apt-get install$(printf ' %s' $by_hand)"
+        has_qemu || missing+=(qemu-system-x86 "qemu-utils (QEMU $OLDEST_QEMU or newer: on Debian 12 with -t bookworm-backports)")
+        fail "packages are missing, and this user may not install any. As root: apt-get install ${missing[*]}"
     fi
     say "installing ${missing[*]:-} $(has_qemu || echo qemu-system-x86 qemu-utils)"
     apt_get update
