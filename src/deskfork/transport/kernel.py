@@ -8,7 +8,7 @@ import uuid
 
 from deskfork.core.errors import ConfigError, KernelLost, TransportError
 from deskfork.core.types import CellResult
-from deskfork.core.waiting import Deadline
+from deskfork.core.waiting import Deadline, wait_until
 from deskfork.transport.cell_output import CellCollector
 from deskfork.transport.endpoint import TcpEndpoint
 from deskfork.transport.http import HttpClient
@@ -47,7 +47,7 @@ class KernelClient:
         self._endpoint = endpoint
         self._headers = {"Authorization": f"token {token}"}
         self._name = name
-        self._session = uuid.uuid4().hex
+        self._session = ""
         self._http = HttpClient(endpoint)
         self._lock = threading.Lock()
         self._channel: WebSocketChannel | None = None
@@ -90,9 +90,9 @@ class KernelClient:
         with self._lock:
             started = time.monotonic()
             deadline = Deadline.after(timeout_s)
+            channel = self._usable_channel(deadline)
             request = execute_request(code, session=self._session)
             collector = CellCollector(request.msg_id, max_output_bytes)
-            channel = self._usable_channel(deadline)
             self._send(channel, request, deadline)
             timed_out = not self._collect(channel, collector, deadline)
             if timed_out:
@@ -121,19 +121,31 @@ class KernelClient:
         self._http.close()
 
     def _find_kernel(self, deadline: Deadline) -> str:
+        # The gateway listens a little before its prespawned kernel is in the list.
+        found = wait_until(lambda: self._listed_kernel(deadline), deadline)
+        if found is None:
+            raise TransportError(f"{self._name}: {self._endpoint} has no kernel after {deadline.timeout_s:g} s")
+        return found
+
+    def _listed_kernel(self, deadline: Deadline) -> str | None:
         reply = self._http.request("GET", "/api/kernels", self._headers, deadline)
         try:
             kernels = json.loads(reply.body)
-            found = [kernel["id"] for kernel in kernels] if reply.status == 200 else None
+            found = [str(kernel["id"]) for kernel in kernels] if reply.status == 200 else None
         except (ValueError, TypeError, KeyError, RecursionError):
             found = None
-        if not found or len(found) != 1 or not isinstance(found[0], str):
+        if found == []:
+            return None
+        if found is None or len(found) > 1:
             raise TransportError(
                 f"{self._name}: expected the one kernel of {self._endpoint}, got {reply.status} {reply.body[:200]!r}"
             )
         return found[0]
 
     def _open(self, deadline: Deadline) -> WebSocketChannel:
+        # A new session each time: it is the ZeroMQ identity of the gateway's sockets, and while the gateway has not yet
+        # noticed that the last connection is gone, the kernel ignores a second peer of the same identity for good.
+        self._session = uuid.uuid4().hex
         path = f"/api/kernels/{self._quoted_id()}/channels?session_id={self._session}"
         return WebSocketChannel.connect(self._endpoint, path, self._headers, deadline, subprotocol=V1_PROTOCOL)
 

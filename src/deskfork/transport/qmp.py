@@ -54,10 +54,14 @@ class QmpClient:
             self._socket = wait_until(lambda: self._try_connect(deadline), deadline, interval_s=0.005)
             if self._socket is None:
                 raise TransportError(f"qmp {self._path}: nothing listens there after {deadline.timeout_s:g} s")
-            greeting = self._read("greeting", deadline)
-            if "QMP" not in greeting:
-                self._fail("greeting", f"got {str(greeting)[:200]}")
-            self.execute("qmp_capabilities", timeout_s=max(deadline.remaining_s, 0.001))
+            try:
+                greeting = self._read("greeting", deadline)
+                if "QMP" not in greeting:
+                    self._fail("greeting", f"got {str(greeting)[:200]}")
+                self.execute("qmp_capabilities", timeout_s=deadline.remaining_s)
+            except TransportError:
+                self.close()
+                raise
 
     def execute(
         self, command: str, arguments: Mapping[str, object] | None = None, timeout_s: float = _COMMAND_TIMEOUT_S
@@ -154,20 +158,23 @@ class QmpClient:
         return str(self.execute("query-migrate").get("status", "none"))
 
     def wait_migrated(self, deadline: Deadline) -> None:
-        """Wait until the migration that was begun, either way, is completed.
+        """Wait until the migration that was begun, either way, is completed and `cont` is possible again.
 
         Raises:
             TransportError: It failed (the message says why), or did not end in time.
         """
         while True:
-            state = self.execute("query-migrate", timeout_s=max(deadline.remaining_s, 0.001))
+            state = self.execute("query-migrate", timeout_s=deadline.remaining_s)
             if state.get("status") == "completed":
-                return
+                break
             if state.get("status") in _MIGRATION_ENDED_BADLY:
                 reason = state.get("error-desc", "no reason given")
                 raise TransportError(f"qmp {self._path}: migration {state['status']}: {reason}")
             # The event only says when to ask again, so one that is left over from before does no harm.
             self.wait_event({"MIGRATION"}, deadline)
+        # QEMU 10.0 refuses `cont` ("Migration is not finalized yet") for a moment after that, and reports no event then.
+        if not wait_until(lambda: self.status() != "finish-migrate", deadline, interval_s=0.001):
+            raise TransportError(f"qmp {self._path}: migration not finalized in {deadline.timeout_s:g} s")
 
     def close(self) -> None:
         """Close the connection; QEMU lives on."""

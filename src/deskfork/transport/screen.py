@@ -1,5 +1,6 @@
 """Decodes what the hypervisor dumps of a guest's screen."""
 
+import re
 from pathlib import Path
 
 from PIL import Image
@@ -7,7 +8,8 @@ from PIL import Image
 from deskfork.core.errors import TransportError
 
 MAX_SIDE_PX = 8192
-_MAX_HEADER_BYTES = 64
+_HEADER = re.compile(rb"P6\n([0-9]{1,5}) ([0-9]{1,5})\n255\n")
+"""As QEMU writes it."""
 
 
 def check_size(width_px: int, height_px: int) -> None:
@@ -30,24 +32,22 @@ def decode_ppm(source: Path | bytes) -> Image.Image:
         TransportError: It is not such an image, or larger than MAX_SIDE_PX on a side.
     """
     raw = source if isinstance(source, bytes) else _read(source)
-    fields = raw[:_MAX_HEADER_BYTES].split(maxsplit=3)
-    if len(fields) < 4 or fields[0] != b"P6" or not all(f.isdigit() and len(f) <= 5 for f in fields[1:3]):
+    found = _HEADER.match(raw)
+    if found is None:
         raise TransportError(f"screen dump is no PPM: it starts {raw[:32]!r}")
-    width_px, height_px = int(fields[1]), int(fields[2])
+    width_px, height_px = int(found[1]), int(found[2])
     check_size(width_px, height_px)
-    pixels = width_px * height_px * 3
-    header = raw[: len(raw) - pixels]
-    if len(raw) < pixels or header.split() != [b"P6", fields[1], fields[2], b"255"]:
+    if len(raw) != found.end() + width_px * height_px * 3:
         raise TransportError(
             f"screen dump of {len(raw)} bytes does not hold {width_px} x {height_px} pixels of 3 bytes"
         )
-    return Image.frombuffer("RGB", (width_px, height_px), raw[len(header) :], "raw", "RGB", 0, 1)
+    return Image.frombuffer("RGB", (width_px, height_px), raw[found.end() :], "raw", "RGB", 0, 1)
 
 
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            raw = stream.read(MAX_SIDE_PX * MAX_SIDE_PX * 3 + _MAX_HEADER_BYTES + 1)
+            raw = stream.read(MAX_SIDE_PX * MAX_SIDE_PX * 3 + 32 + 1)
     except OSError as exc:
         raise TransportError(f"read screen dump {path}: {exc}") from exc
     return raw
