@@ -164,11 +164,11 @@ install_python() {
         uv=.tools/bin/uv
         if [ ! -x "$uv" ]; then
             say "installing uv into .tools"
-            python3 -m venv .tools
-            .tools/bin/python -m pip install --quiet 'uv>=0.9' >&2
+            python3 -m venv .tools || fail "no virtual environment could be made (Debian package: python3-venv)"
+            .tools/bin/python -m pip install --quiet 'uv>=0.9' >&2 || fail "uv could not be installed; what pip says is above"
         fi
     fi
-    "$uv" sync --frozen --quiet >&2
+    "$uv" sync --frozen --quiet >&2 || fail "the Python environment could not be made; what uv says is above"
 }
 
 build() {
