@@ -51,11 +51,9 @@ has_python() { python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 # Prints the Debian packages that are missing, QEMU apart.
 missing_packages() {
     has mmdebstrap || echo mmdebstrap
-    has newuidmap || echo uidmap
     has mke2fs || echo e2fsprogs
     has ssh || echo openssh-client
     has git || echo git
-    has zstd || echo zstd
     has_python || echo python3
     [ -d /usr/share/novnc ] || echo novnc
     [ -e "$KEYRING" ] || echo debian-archive-keyring
@@ -171,9 +169,20 @@ install_python() {
     "$uv" sync --frozen --quiet >&2 || fail "the Python environment could not be made; what uv says is above"
 }
 
+# A Debian root filesystem is made by root; what is built already needs nobody.
+build_image() {
+    local code=0
+    mkdir -p "$CACHE"
+    .venv/bin/deskfork image build >&2 || code=$?
+    [ "$code" -ne 0 ] || return 0
+    [ "$(id -u)" -ne 0 ] && [ "$code" -eq 2 ] && may_install || exit "$code"
+    say "building as root, by sudo"
+    sudo env "DESKFORK_CACHE=$CACHE" .venv/bin/deskfork image build >&2
+}
+
 build() {
     local provider
-    .venv/bin/deskfork image build >&2
+    build_image
     for provider in "${PROVIDERS[@]}"; do
         .venv/bin/deskfork template build desktop jupyter --provider "$provider" >&2
     done
