@@ -1,7 +1,7 @@
 """OpenTelemetry spans; the only module that imports opentelemetry.
 
-Spans are recorded only after `configure_tracing` found an endpoint or was handed an exporter; before that `span` costs next to
-nothing and sends nothing anywhere.
+Spans are recorded only after `configure_tracing` found an endpoint or was handed an exporter; before that `span` costs
+next to nothing and sends nothing anywhere.
 """
 
 import os
@@ -26,7 +26,8 @@ def configure_tracing(exporter: SpanExporter | None = None) -> bool:
     """Start recording spans.
 
     Args:
-        exporter: Gets every span as it ends; by default spans go by OTLP over HTTP to `OTEL_EXPORTER_OTLP_ENDPOINT`, if that is set.
+        exporter: Gets every span as it ends; by default spans go by OTLP over HTTP to `OTEL_EXPORTER_OTLP_ENDPOINT`,
+            if that is set.
 
     Returns:
         Whether spans are recorded.

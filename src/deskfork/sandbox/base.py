@@ -37,7 +37,8 @@ class Guest(Protocol):
             timeout_s: Wall-clock limit in seconds, measured on the host.
 
         Returns:
-            The program's own result, whatever its exit code; `timed_out` is set if `timeout_s` passed and it was killed.
+            The program's own result, whatever its exit code; `timed_out` is set if `timeout_s` passed and it was
+            killed.
 
         Raises:
             SandboxError: The guest is not running.
@@ -46,9 +47,10 @@ class Guest(Protocol):
         ...
 
     def put(self, source: Path | bytes, target: PurePosixPath, *, timeout_s: float = 60.0) -> None:
-        """Copy a host file, a host directory (with all in it) or bytes to the guest path `target`, owned by the guest's user.
+        """Copy a host file, a host directory (with all in it) or bytes to the guest path `target`.
 
-        Missing parents are made; an existing file is replaced, an existing directory is merged into.
+        The guest's user owns the copy. Missing parents are made; an existing file is replaced, an existing directory is
+        merged into.
 
         Raises:
             TransportError: The copy did not complete.
@@ -102,7 +104,7 @@ class SandboxFacts:
     width_px: int
     height_px: int
     opened: frozenset[str] = frozenset()
-    """What the template already has open on its desktop: "jupyterlab" (on port 8888, serving the Desktop) and "browser"."""
+    """What the template already has open: "jupyterlab" (on port 8888, serving the Desktop) and "browser"."""
     network: bool = False
 
 

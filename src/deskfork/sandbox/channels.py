@@ -43,7 +43,7 @@ class Channels:
         )
 
     def adopt(self, name: str, endpoint: TcpEndpoint, kernel_id: str, deadline: Deadline) -> None:
-        """Make a guest that has just been forked its own: clock, random numbers, host name, tokens; then connect its kernel.
+        """Give a fresh fork its own clock, random numbers, host name and tokens; then connect its kernel.
 
         Raises:
             TransportError: The guest did not answer by the deadline.

@@ -1,7 +1,8 @@
 """Freezing a running fork.
 
-A fork's memory is a private view of its template's file, so unlike a template's it has to be written: a second QEMU with a
-memory file of its own takes the machine over by an ordinary migration on this host, and is frozen as a template is.
+A fork's memory is a private view of its template's file, so unlike a template's it has to be written: a second QEMU
+with a memory file of its own takes the machine over by an ordinary migration on this host, and is frozen as a template
+is.
 """
 
 from contextlib import ExitStack

@@ -53,7 +53,7 @@ def stop(cache_dir: Path, record: SandboxRecord) -> None:
     """
     if not record.is_held:
         raise ConfigError(
-            f"sandbox {record.id} belongs to process {record.owner_pid}, which ends it by itself: stop that process instead"
+            f"sandbox {record.id} belongs to process {record.owner_pid}, which ends it itself: stop that process"
         )
     os.kill(record.owner_pid, signal.SIGTERM)
     directory = sandboxes_dir(cache_dir) / record.id

@@ -1,7 +1,7 @@
-"""Sandboxes as they lie on disk: one folder each, locked by its owner for as long as the owner lives.
+"""Sandboxes as they lie on disk: one folder each, locked by its owner while that lives.
 
-The kernel drops a lock when its process dies, however it dies, so a folder whose lock can be had belongs to nobody: that
-is all that cleaning up needs to know, and no process id can be mistaken for another's.
+The kernel drops a lock when its process dies, however it dies, so a folder whose lock can be had belongs to nobody:
+that is all that cleaning up needs to know, and no process id can be mistaken for another's.
 """
 
 import fcntl

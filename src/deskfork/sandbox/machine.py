@@ -1,7 +1,7 @@
 """The QEMU command line of every machine, whichever provider starts it. Pure: builds arguments, touches nothing.
 
-Source and destination of a fork need the same machine type, devices and order, so there is one list of devices, and what
-may differ between boot and fork (memory sharing, incoming state, network restriction, paths) is in `Start`.
+Source and destination of a fork need the same machine type, devices and order, so there is one list of devices, and
+what may differ between boot and fork (memory sharing, incoming state, network restriction, paths) is in `Start`.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Choosing a provider by name."""
 
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from deskfork.core.errors import ConfigError
 from deskfork.sandbox.base import SandboxProvider
@@ -45,10 +45,14 @@ def choose_launcher(name: str, cache_dir: Path) -> Launcher:
         raise ConfigError(f"no provider {name!r} (known: {', '.join(get_args(ProviderName))})")
     if name == "auto":
         name = "docker" if is_docker_answering() else "qemu"
-    launcher: Launcher
-    if name == "docker":
-        launcher = DockerLauncher(cache_dir, recipe_dir("qemu"))
-    else:
-        launcher = QemuLauncher(cache_dir)
+    is_docker = name == "docker"
+    launcher: Launcher = DockerLauncher(cache_dir, recipe_dir("qemu")) if is_docker else QemuLauncher(cache_dir)
     launcher.qemu_version()
-    return cast(Launcher, launcher)
+    return launcher
+
+
+def bench_providers(name: str) -> list[str]:
+    """Return the providers of real machines that `name` stands for: with `auto`, all that work here."""
+    if name != "auto":
+        return [name]
+    return ["docker", "qemu"] if is_docker_answering() else ["qemu"]

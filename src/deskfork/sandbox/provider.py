@@ -76,7 +76,7 @@ class VmProvider:
         return frozen
 
     def time_cold_boot(self, template: str) -> float:
-        """Boot to the state of a template without freezing it; return the seconds that took, for comparison with a fork.
+        """Boot to the state of a template without freezing it; return the seconds that took, to compare a fork with.
 
         Raises:
             ConfigError: The image is not built, or no recipe has that name.

@@ -1,8 +1,8 @@
 """A process that outlives its owner by as long as it takes to clean up after it.
 
-Run as `python -m deskfork.sandbox.reaper CACHE_DIR` with a pipe as standard input. The owner writes a byte before it closes the
-pipe in good order; an end of file without it means that the owner died, by SIGKILL for one, and left its machines behind.
-It imports nothing heavy before that: it starts while a fork does.
+Run as `python -m deskfork.sandbox.reaper CACHE_DIR` with a pipe as standard input. The owner writes a byte before it
+closes the pipe in good order; an end of file without it means that the owner died, by SIGKILL for one, and left its
+machines behind. It imports nothing heavy before that: it starts while a fork does.
 """
 
 import os

@@ -112,6 +112,8 @@ class RunningMachine:
         """
         try:
             self.qmp.stop()
+            # QEMU holds back to 128 MiB/s by default, for the sake of a network that is not there.
+            self.qmp.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
             self.qmp.migrate(f"unix:{socket}", [(_IGNORE_SHARED, False)])
             self.qmp.wait_migrated(deadline)
         except TransportError as error:

@@ -130,6 +130,20 @@ def find_template(cache_dir: Path, name: str, image: GuestImage, launcher: Launc
     return frozen
 
 
+def is_built(cache_dir: Path, name: str, image: GuestImage, launcher: Launcher) -> bool:
+    """Whether a template is there and undamaged.
+
+    Raises:
+        ConfigError: No recipe has that name.
+    """
+    recipe_named(name)
+    try:
+        find_template(cache_dir, name, image, launcher)
+    except (ConfigError, SandboxError):
+        return False
+    return True
+
+
 def list_templates(cache_dir: Path) -> list[TemplateSummary]:
     """Return every template on disk, usable or not."""
     root = templates_dir(cache_dir)
@@ -374,11 +388,13 @@ def settle(pid: int, deadline: Deadline, *, share: float = 0.08, window_s: float
     def is_idle() -> bool:
         nonlocal last
         now, used = time.monotonic(), cpu_seconds(pid)
-        idle = (used - last[1]) / max(now - last[0], 0.001) < share and now > last[0]
+        elapsed, spent = now - last[0], used - last[1]
+        if elapsed < window_s:
+            return False
         last = (now, used)
-        return idle
+        return spent / elapsed < share
 
-    wait_until(is_idle, deadline, interval_s=window_s)
+    wait_until(is_idle, deadline, interval_s=window_s / 4)
 
 
 def _ready(machine: RunningMachine, channels: Channels) -> GuestHealth | None:

@@ -11,11 +11,12 @@ from typing import Any, Literal
 import docker
 import docker.errors
 import requests
+from docker.utils import kwargs_from_env
 
 from deskfork.core.atomic import write_atomic
 from deskfork.core.errors import ConfigError, InfraError, SandboxError
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.accel import Acceleration, probe_acceleration
+from deskfork.sandbox.accel import Acceleration, probe_acceleration, probe_dir
 from deskfork.sandbox.image import find_qemu_rootfs
 from deskfork.sandbox.launcher import MachineProcess
 from deskfork.sandbox.machine import GUEST_PORTS
@@ -135,7 +136,11 @@ class DockerLauncher:
 
     def acceleration(self) -> Acceleration:
         """Return KVM if a guest was shown to run under it in a container, else TCG, and why."""
-        prefix = ["docker", "run", "--rm", "--network", "none", "--device", "/dev/kvm", self.image, BINARY]
+        probe = probe_dir(self._cache_dir)
+        probe.mkdir(parents=True, exist_ok=True)
+        prefix = ["docker", "run", "--rm", "--network", "none", "-v", f"{probe}:{probe}:ro", "--device", "/dev/kvm"]
+        # A container does not end with the client that started it.
+        prefix += [self.image, "timeout", "-s", "KILL", "30", BINARY]
         return probe_acceleration(prefix, self._cache_dir, qemu_version=self.qemu_version())
 
     def forwards(self) -> tuple[tuple[str, int, int], ...]:
@@ -228,7 +233,7 @@ def container_names(cache_dir: Path) -> list[str]:
 
 def _api() -> docker.APIClient:
     try:
-        api = docker.APIClient(**docker.utils.kwargs_from_env(), version="auto", timeout=_CALL_TIMEOUT_S)
+        api = docker.APIClient(**kwargs_from_env(), version="auto", timeout=_CALL_TIMEOUT_S)
         api.ping()
     except (docker.errors.DockerException, requests.RequestException) as error:
         raise ConfigError(

@@ -105,7 +105,8 @@ class QemuLauncher:
             SandboxError: It could not be started.
         """
         del readable, deadline
-        stderr = tempfile.TemporaryFile(dir=directory)
+        # Closed with its QemuProcess: what QEMU said is read when it has died.
+        stderr = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
         try:
             child = subprocess.Popen(
                 [BINARY, "-name", f"deskfork-{name}", *arguments],
@@ -138,7 +139,7 @@ def checked_version(printed: str) -> str:
 def end_by_name(name: str) -> None:
     """Kill the QEMU that runs sandbox `name`, whoever started it, and wait until it is gone.
 
-    It is found by its command line, so that neither an id that was used again nor a record that was never written matters.
+    It is found by its command line, so that neither a process id used again nor a record never written matters.
 
     Raises:
         SandboxError: It did not end.
