@@ -93,7 +93,7 @@ def _import_breaches(path: str, tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 def _layer_breach(path: str, name: str) -> str | None:
     own, other = package_of(path.removesuffix(".py").replace("/", ".")), package_of(name)
-    if own is None or other == own:
+    if own is None or other == own or name == "deskfork":  # the package itself holds nothing
         return None
     if other is None:
         return f"imports {name}, which is in no layer"
