@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from pydantic import Field, JsonValue
+
 from deskfork.core.config import StrictModel
 
 
@@ -24,7 +26,10 @@ class RunLock(StrictModel):
     templates: tuple[TemplateLock, ...]
     tasks: dict[str, str]
     """Hash of each task's content (instruction, steps, evaluator, fixtures), by its id."""
-    agent: str
+    skipped: dict[str, str] = Field(default_factory=dict)
+    """Why a task was left out, by its id; only where all were asked for."""
+    agent: dict[str, JsonValue]
+    """The agent's whole configuration."""
     packages: dict[str, str]
     """Version of each Python package that takes part, by name."""
     python: str

@@ -24,8 +24,12 @@ class ScreenStore:
         self._pending: deque[Future[None]] = deque()
         self._encoder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="screens")
 
-    def add(self, image: Image.Image) -> str:
-        """Keep `image`, of which a copy is taken, unless the same pixels are kept already.
+    def save(self, image: Image.Image, step: int) -> str:
+        """Keep the screen as it was after `step`, unless the same pixels are kept already.
+
+        Args:
+            image: A copy of it is taken.
+            step: Not looked at: the name is made from the pixels.
 
         Returns:
             Its path relative to the trial's folder, as in StepRecord.screen.

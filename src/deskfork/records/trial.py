@@ -69,6 +69,10 @@ class TrialResult(StrictModel):
     verdict: Verdict
     error: str = ""
     """What went wrong, for every status but `completed` and `limit`."""
+    ending: str = ""
+    """Why the agent ended, in words; empty when it was cut off."""
+    model: str | None = None
+    """The model's spec, for agents that have one."""
     answer: str | None = None
     """What the agent said at the end, as JSON or text; None when it never ended by itself."""
     steps: int = 0

@@ -1,0 +1,87 @@
+"""`deskfork run`: agents at tasks, and what came of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deskfork.cli.errors import INFRASTRUCTURE_FAILED, signal_exit_code
+from deskfork.cli.output import print_json, print_rendered, warn
+from deskfork.records.reader import read_run
+from deskfork.records.trial import TrialStatus
+from deskfork.report.aggregate import RunReport, report_results, report_run
+from deskfork.report.render import render_run
+
+if TYPE_CHECKING:
+    from deskfork.trial.config import RunConfig
+    from deskfork.trial.run import RunSummary
+
+app = typer.Typer(help="Run agents on tasks, and show what came of it.", no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("start")
+def start(
+    source: Annotated[
+        Path | None, typer.Option(help="A Spider2-V checkout or a folder of tasks; the project's own by default.")
+    ] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Ids or prefixes with commas between, or all (the default).")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="oracle, null, replay:FILE, code, or an agent's YAML file.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="litellm:…, openai:…@URL or transformers:…, for code agents.")
+    ] = None,
+    provider: Annotated[str | None, typer.Option(help="auto (the default), docker, qemu or fake.")] = None,
+    repeats: Annotated[int | None, typer.Option(help="Trials of each task; 1 by default.")] = None,
+    parallel: Annotated[int | None, typer.Option(help="Trials at the same time; 1 by default.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Turns of the agent; 15 by default.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Time of the agent; 1800 by default.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens in and out together; no limit by default.")] = None,
+    network: Annotated[
+        bool | None, typer.Option("--network/--no-network", help="Whether guests may open connections to the outside.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Parent folder of run directories; ./runs by default.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file (see configs/runs); options go before it.")] = None,
+    json: Json = False,
+) -> None:
+    """Run an agent on tasks, each in a fresh fork, and record everything."""
+    # Imported here because the agent's libraries take seconds, which no other command should wait for.
+    from deskfork.trial.config import resolve_config
+
+    limits = {"limits.steps": max_steps, "limits.seconds": max_seconds, "limits.tokens": max_tokens}
+    options = {"source": source, "tasks": tasks, "agent": agent, "model": model, "provider": provider, "out": out}
+    counts = {"repeats": repeats, "parallel": parallel, "network": network}
+    summary = _run(resolve_config(config, {**options, **counts, **limits}))
+    report = report_results(summary.run_dir, summary.results, planned=summary.planned, skipped=summary.skipped)
+    _print(report, json=json)
+    _end(summary)
+
+
+@app.command("show")
+def show(run_dir: Annotated[Path, typer.Argument(help="A run's directory.")], json: Json = False) -> None:
+    """Show the results of a run, also of one that was cut off."""
+    _print(report_run(read_run(run_dir)), json=json)
+
+
+def _run(config: "RunConfig") -> "RunSummary":
+    from deskfork.cli.run_progress import RunProgress
+    from deskfork.trial.run import start_run
+
+    with RunProgress() as progress:
+        return start_run(config, notify=progress.notify, on_begin=progress.begin)
+
+
+def _print(report: RunReport, *, json: bool) -> None:
+    if json:
+        print_json(report.model_dump(mode="json"))
+    else:
+        print_rendered(render_run(report))
+
+
+def _end(summary: "RunSummary") -> None:
+    if summary.signal_number is not None:
+        warn("deskfork: cancelled; what ended before is kept")
+        raise typer.Exit(signal_exit_code(summary.signal_number))
+    if any(r.status is TrialStatus.INFRA_ERROR or r.score is None for r in summary.results):
+        raise typer.Exit(INFRASTRUCTURE_FAILED)

@@ -1,0 +1,228 @@
+"""One attempt at a trial: fork, set-up, agent, evaluation, closing; whatever happens in it ends as a result."""
+
+import json
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+
+from deskfork.agent.build import AgentOutcome, run_agent
+from deskfork.core.errors import DeskforkError, EvaluationError, InfraError
+from deskfork.core.tracing import span, trace_id
+from deskfork.core.waiting import Deadline
+from deskfork.evaluation.evaluator import evaluate
+from deskfork.records.recorder import TrialRecorder
+from deskfork.records.trajectory import StepRecord
+from deskfork.records.trial import TokenUsage, TrialResult, TrialStatus, Verdict
+from deskfork.sandbox.base import Sandbox, SandboxFacts
+from deskfork.setup.steps import run_setup
+from deskfork.tasks.schema import SetupStep
+from deskfork.trial.plan import TrialEvent, TrialPlan, TrialSetting
+from deskfork.trial.watch import WatchedGuest
+
+_TRACED = ("fork", "setup", "evaluate")
+"""Phases with a span of their own; the agent's steps and closing lie right below the trial."""
+
+
+class Attempt:
+    """The trial boundary: errors stop here and become a status, a message and, where it says so, a score."""
+
+    def __init__(self, plan: TrialPlan, setting: TrialSetting, number: int, earlier_losses: int) -> None:
+        self.phase = "fork"
+        self._plan = plan
+        self._setting = setting
+        self._number = number
+        self._earlier_losses = earlier_losses
+        self._started_at = datetime.now(UTC)
+        self._clock = time.monotonic()
+        self._phases_s: dict[str, float] = {}
+        self._facts: SandboxFacts | None = None
+        self._outcome: AgentOutcome | None = None
+        self._is_lost = False
+        self._status: TrialStatus | None = None
+        self._verdict: Verdict | None = None
+        self._errors: list[str] = []
+        self._steps: list[StepRecord] = []
+
+    def play(self, recorder: TrialRecorder) -> None:
+        """Go through all phases; never raises for what goes wrong in them, and the sandbox is closed in any case."""
+        self._steps = recorder.steps
+        try:
+            sandbox = self._fork(recorder)
+            try:
+                self._setup(sandbox, recorder)
+                self._let_agent_work(sandbox, recorder)
+                self._evaluate(sandbox, recorder)
+            finally:
+                self._close(sandbox)
+        except KeyboardInterrupt:
+            self._setting.cancelled.set()
+            self._cancel()
+        except Exception as error:
+            self._fail(error)
+        for line in self._errors:
+            recorder.log(line)
+
+    def fail_to_record(self, error: DeskforkError) -> None:
+        """Note that the attempt's record is incomplete, which takes its score."""
+        self._status = TrialStatus.INFRA_ERROR
+        self._verdict = Verdict(reason=f"no record: {error}")
+        self._errors.insert(0, str(error))
+
+    def result(self) -> TrialResult:
+        """Sum up the attempt."""
+        outcome, facts = self._outcome, self._facts
+        verdict = self._verdict or Verdict(reason="the trial did not get to its evaluation")
+        classes = [step.action for step in self._steps]
+        return TrialResult(
+            task=self._plan.task.id,
+            agent=self._plan.agent.name,
+            model=self._plan.model,
+            repeat=self._plan.repeat,
+            attempt=self._number,
+            status=self._status or TrialStatus.INFRA_ERROR,
+            score=verdict.score,
+            verdict=verdict,
+            error="; ".join(line.split("\n", 1)[0] for line in self._errors),
+            ending=outcome.reason if outcome else "",
+            answer=outcome.answer if outcome else None,
+            steps=outcome.steps if outcome else len(self._steps),
+            tokens=outcome.tokens if outcome else self._tokens_so_far(),
+            cost_usd=outcome.cost_usd if outcome else None,
+            duration_s=time.monotonic() - self._clock,
+            phases_s=dict(self._phases_s),
+            action_mix={name: classes.count(name) for name in sorted(set(classes))},
+            started_at=self._started_at,
+            provider=self._setting.provider.name,
+            template_digest=facts.template_digest if facts else "",
+            sandbox=facts.id if facts else "",
+            trace_id=trace_id(),
+        )
+
+    def _fork(self, recorder: TrialRecorder) -> Sandbox:
+        task = self._plan.task
+        with self._in_phase("fork"):
+            sandbox = self._setting.provider.fork(task.template, network=task.network or self._setting.network)
+        self._facts = sandbox.facts
+        recorder.log(f"forked {task.template} as {sandbox.facts.id} in {self._phases_s['fork']:.2f} s")
+        return sandbox
+
+    def _setup(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
+        with self._in_phase("setup"):
+            self._run_steps(self._plan.task.setup, sandbox, recorder)
+
+    def _run_steps(self, steps: tuple[SetupStep, ...], sandbox: Sandbox, recorder: TrialRecorder) -> None:
+        task = self._plan.task
+        done = run_setup(
+            steps,
+            sandbox,
+            root=task.root,
+            opened=sandbox.facts.opened,
+            deadline=Deadline.after(self._setting.setup_timeout_s),
+            task=task.id,
+        )
+        for step in done:
+            how = " (open already, completed)" if step.is_recognised else ""
+            recorder.log(f"set-up: {step.step}{how} in {step.duration_s:.2f} s")
+
+    def _let_agent_work(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
+        guest = WatchedGuest(sandbox)
+        with self._in_phase("agent"):
+            try:
+                self._outcome = run_agent(
+                    self._plan.agent,
+                    instruction=self._plan.task.instruction,
+                    guest=guest,
+                    solution_cells=self._plan.solution_cells,
+                    limits=self._setting.limits,
+                    screens=recorder.screens,
+                    on_step=lambda step: self._after_step(step, recorder),
+                )
+            except InfraError:
+                # Asked before the sandbox is closed, when it would look dead in any case.
+                self._is_lost = guest.is_lost()
+                raise
+        self._status = TrialStatus(self._outcome.status)
+        if self._outcome.error:
+            self._errors.append(self._outcome.error)
+        recorder.write_messages(json.dumps(self._outcome.messages, indent=1, ensure_ascii=False) + "\n")
+        recorder.log(f"agent: {self._outcome.status} ({self._outcome.reason}) after {self._outcome.steps} steps")
+
+    def _after_step(self, step: StepRecord, recorder: TrialRecorder) -> None:
+        recorder.add_step(step)
+        self._tell("agent", step.step)
+        self._check_cancelled()
+
+    def _evaluate(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
+        post_setup = self._plan.task.evaluator.post_setup
+        with self._in_phase("evaluate"):
+            self._verdict = evaluate(
+                self._plan.task,
+                sandbox,
+                recorder.paths.guest,
+                run_post_setup=lambda: self._run_steps(post_setup, sandbox, recorder),
+            )
+        recorder.log(f"score: {self._verdict.score} {self._verdict.reason}".rstrip())
+
+    def _close(self, sandbox: Sandbox) -> None:
+        begun_at = time.monotonic()
+        try:
+            sandbox.close()
+        except DeskforkError as error:
+            self._errors.append(f"closing {sandbox.facts.id}: {error}")
+        self._phases_s["close"] = time.monotonic() - begun_at
+
+    def _cancel(self) -> None:
+        self._status = TrialStatus.CANCELLED
+        self._verdict = Verdict(reason=f"cancelled in {self.phase}")
+        self._errors.append(f"cancelled in {self.phase}")
+
+    def _fail(self, error: Exception) -> None:
+        if self._setting.cancelled.is_set():
+            # A run that is cancelled closes its sandboxes under the trials that are still at work.
+            self._cancel()
+            return
+        if isinstance(error, EvaluationError):
+            self._verdict = Verdict(reason=str(error))
+            self._errors.append(f"evaluation: {error}")
+            return
+        self._status = TrialStatus.SANDBOX_LOST if self._is_lost else TrialStatus.INFRA_ERROR
+        if isinstance(error, DeskforkError):
+            # What set-up raises begins with its own name.
+            what = str(error) if self.phase == "setup" else f"{self.phase}: {error}"
+            self._errors.append(what)
+        else:
+            what = f"{self.phase}: unexpected {type(error).__name__}: {error}"
+            self._errors.append(f"{what}\n{''.join(traceback.format_exception(error))}")
+        self._verdict = Verdict(reason=what)
+        if self._is_lost and self._earlier_losses:
+            self._verdict = Verdict(
+                score=0.0,
+                reason="the sandbox died in the agent's own cells again, so the agent is taken to have destroyed it",
+            )
+
+    def _tokens_so_far(self) -> TokenUsage:
+        return TokenUsage(
+            input_tokens=sum(step.tokens.input_tokens for step in self._steps),
+            output_tokens=sum(step.tokens.output_tokens for step in self._steps),
+        )
+
+    @contextmanager
+    def _in_phase(self, name: str) -> Iterator[None]:
+        self._check_cancelled()
+        self.phase = name
+        self._tell(name)
+        begun_at = time.monotonic()
+        try:
+            with span(name) if name in _TRACED else nullcontext():
+                yield
+        finally:
+            self._phases_s[name] = time.monotonic() - begun_at
+
+    def _check_cancelled(self) -> None:
+        if self._setting.cancelled.is_set():
+            raise KeyboardInterrupt
+
+    def _tell(self, phase: str, step: int = 0) -> None:
+        self._setting.notify(TrialEvent(self._plan, self._number, phase, step))

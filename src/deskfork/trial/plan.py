@@ -1,0 +1,64 @@
+"""What a trial is handed, and what it tells while it goes on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event
+
+from deskfork.agent.config import AgentConfig, CodeConfig
+from deskfork.agent.limits import Limits
+from deskfork.core.tracing import TraceContext
+from deskfork.records.paths import RunPaths
+from deskfork.records.trial import TrialResult
+from deskfork.sandbox.base import SandboxProvider
+from deskfork.tasks.schema import Task
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """One agent at one task, for the `repeat`-th time."""
+
+    task: Task
+    agent: AgentConfig
+    repeat: int
+    solution_cells: list[str] | None = None
+    """For the oracle."""
+
+    @property
+    def model(self) -> str | None:
+        """The model's spec, for agents that have one."""
+        return self.agent.model if isinstance(self.agent, CodeConfig) else None
+
+
+@dataclass(frozen=True)
+class TrialEvent:
+    """Something that a trial reached."""
+
+    plan: TrialPlan
+    attempt: int
+    phase: str
+    """fork, setup, agent, evaluate, close, or `ended`."""
+    step: int = 0
+    """How many steps the agent has taken, while it is at work."""
+    result: TrialResult | None = None
+    """With `ended`."""
+    is_last: bool = False
+    """With `ended`: no further attempt follows."""
+
+
+Notify = Callable[[TrialEvent], None]
+
+
+@dataclass(frozen=True)
+class TrialSetting:
+    """What all trials of a run share."""
+
+    provider: SandboxProvider
+    paths: RunPaths
+    limits: Limits
+    setup_timeout_s: float
+    network: bool
+    notify: Notify
+    parent: TraceContext | None = None
+    """The run's span: trials may run in other threads."""
+    cancelled: Event = field(default_factory=Event)
+    """Set to end the run: trials stop at the next phase or step."""
