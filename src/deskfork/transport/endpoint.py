@@ -34,6 +34,8 @@ class DeadlineSocket:
 
     def __init__(self, raw: socket.socket, deadline: Deadline) -> None:
         self.deadline = deadline
+        self.received_bytes = 0
+        """How much has come in so far; whether it grows tells a peer that is busy from one that is silent."""
         self._raw = raw
         self._is_tcp = raw.family in (socket.AF_INET, socket.AF_INET6)
         self._buffer = b""
@@ -47,6 +49,7 @@ class DeadlineSocket:
                 self._raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
             self._arm()
             self._buffer, self._position = self._raw.recv(_CHUNK_BYTES), 0
+            self.received_bytes += len(self._buffer)
         taken = self._buffer[self._position : self._position + size]
         self._position += len(taken)
         return taken

@@ -28,7 +28,9 @@ MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 MAX_CODE_BYTES = 8 * 1024 * 1024
 """Tornado closes the connection on a message of 10 MiB."""
 INTERRUPT_GRACE_S = 5.0
-"""How long an interrupted cell may take to end before its kernel counts as lost."""
+"""How long an interrupted cell may take to end, or to send more of its output, before its kernel counts as lost."""
+BACKLOG_GRACE_S = 30.0
+"""How long an interrupted cell's output may go on coming: a cell that prints in a loop leaves up to 1 GB on its way."""
 _INTERRUPT_TIMEOUT_S = 10.0
 _DRAIN_S = 0.25
 
@@ -77,7 +79,8 @@ class KernelClient:
 
         Args:
             code: Python; it may not ask for input.
-            timeout_s: Limit for the whole cell, seconds; then it is interrupted and has INTERRUPT_GRACE_S to end.
+            timeout_s: Limit for the whole cell, seconds; then it is interrupted and has INTERRUPT_GRACE_S to end
+                (BACKLOG_GRACE_S while its output still comes in).
             max_output_bytes: What is kept of its output; the rest is dropped and `is_truncated` set.
 
         Raises:
@@ -186,9 +189,14 @@ class KernelClient:
         except TransportError as exc:
             self._drop()
             raise KernelLost(f"{what}, and not interrupted: {exc}") from exc
-        if not self._collect(channel, collector, Deadline.after(INTERRUPT_GRACE_S)):
-            self._drop()
-            raise KernelLost(f"{what}, nor {INTERRUPT_GRACE_S:g} s after its interrupt")
+        until = Deadline.after(BACKLOG_GRACE_S)
+        received = -1
+        while channel.received_bytes > received and not until.has_passed:
+            received = channel.received_bytes
+            if self._collect(channel, collector, Deadline.after(min(INTERRUPT_GRACE_S, until.remaining_s))):
+                return
+        self._drop()
+        raise KernelLost(f"{what}, nor {INTERRUPT_GRACE_S:g} s after its interrupt")
 
     def _receive(self, channel: WebSocketChannel, deadline: Deadline) -> KernelMessage | None:
         """Return the next message; None for one that nobody who keeps to the protocol would send.

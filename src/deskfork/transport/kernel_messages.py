@@ -17,6 +17,8 @@ from deskfork.core.errors import TransportError
 V1_PROTOCOL = "v1.kernel.websocket.jupyter.org"
 _VERSION = "5.4"
 _MAX_PARTS = 1024
+_LONGEST_ESCAPE = 12
+"""Bytes of a JSON string's longest character: a surrogate pair, twice six."""
 _CHANNELS = frozenset({"shell", "control", "iopub", "stdin"})
 
 JsonObject = dict[str, Any]
@@ -36,7 +38,7 @@ class KernelMessage:
     session: str = ""
     content: JsonObject = field(default_factory=dict)
     is_cut: bool = False
-    """It was too long to be received: `content` is missing."""
+    """It was too long to be received whole: of `content` there is at most the beginning of a stream's text."""
 
 
 def execute_request(code: str, *, session: str) -> KernelMessage:
@@ -73,7 +75,7 @@ def decode_v1(frame: bytes, *, is_cut: bool = False) -> KernelMessage:
 
     Args:
         frame: As received.
-        is_cut: `frame` is only the beginning of what was sent; its content is then left out.
+        is_cut: `frame` is only the beginning of what was sent; of its content only a stream's text is then salvaged.
 
     Raises:
         TransportError: `frame` is not such a message.
@@ -89,7 +91,7 @@ def decode_v1(frame: bytes, *, is_cut: bool = False) -> KernelMessage:
     if any(a > b for a, b in pairwise(offsets)) or present[-1] > len(frame):
         raise TransportError(f"kernel frame of {len(frame)} bytes with offsets that do not lie in it in order")
     channel, header, parent = (frame[a:b] for a, b in pairwise(offsets[:4]))
-    content = {} if is_cut else _load(frame[offsets[4] : offsets[5]])
+    content = _salvage(frame[offsets[4] :]) if is_cut else _load(frame[offsets[4] : offsets[5]])
     return _message(channel.decode("utf-8", "replace"), _load(header), _load(parent), content, is_cut)
 
 
@@ -164,6 +166,16 @@ def _load(raw: bytes) -> JsonObject:
         return _object(json.loads(raw.decode("utf-8", "surrogatepass")))
     except (ValueError, RecursionError) as exc:
         raise TransportError(f"kernel message is not JSON: {type(exc).__name__}: {str(exc)[:200]}") from exc
+
+
+def _salvage(raw: bytes) -> JsonObject:
+    """Return the beginning of a stream's content, `{"name": ..., "text": "...`, closed where it was cut; else nothing."""
+    for dropped in range(_LONGEST_ESCAPE):
+        try:
+            return _load(raw[: len(raw) - dropped] + b'"}')
+        except TransportError:
+            continue
+    return {}
 
 
 def _object(value: object) -> JsonObject:

@@ -172,7 +172,7 @@ class QmpClient:
                 raise TransportError(f"qmp {self._path}: migration {state['status']}: {reason}")
             # The event only says when to ask again, so one that is left over from before does no harm.
             self.wait_event({"MIGRATION"}, deadline)
-        # QEMU 10.0 refuses `cont` ("Migration is not finalized yet") for a moment after that, and reports no event then.
+        # QEMU 10.0 refuses `cont` for a moment after that ("Migration is not finalized yet"), and sends no event then.
         if not wait_until(lambda: self.status() != "finish-migrate", deadline, interval_s=0.001):
             raise TransportError(f"qmp {self._path}: migration not finalized in {deadline.timeout_s:g} s")
 

@@ -30,6 +30,8 @@ _CONNECT_TIMEOUT_S = 30.0
 _KILL_TIMEOUT_S = 10.0
 _AFTER_EXIT_QUIET_S = 0.5
 """How long output may pause after the program has ended before whoever still holds its stdout is left alone."""
+_SHELL_KILLED = 137
+"""Exit code when our own shell in the guest was killed with the program; paramiko does not tell by which signal."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMIKO_ERRORS = (paramiko.SSHException, EOFError, OSError)
 
@@ -96,11 +98,11 @@ class SshClient:
             has_ended = channel.status_event.wait(deadline.remaining_s)
             if not has_ended:
                 self._kill(stdout, Deadline.after(_KILL_TIMEOUT_S), argv)
-            elif channel.exit_status < 0:
+            elif channel.exit_status < 0 and not channel.get_transport().is_active():
                 raise TransportError(f"ssh {self}: connection lost while {argv[0]} ran; it may have had its effect")
             for drain in (stdout, stderr):
                 drain.wait_quiet(_AFTER_EXIT_QUIET_S, deadline if has_ended else Deadline.after(_AFTER_EXIT_QUIET_S))
-            exit_code = channel.exit_status if has_ended else -1
+            exit_code = -1 if not has_ended else channel.exit_status if channel.exit_status >= 0 else _SHELL_KILLED
         finally:
             with _mapped(f"ssh {self}: close a channel"):
                 channel.close()

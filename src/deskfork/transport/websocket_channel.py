@@ -20,7 +20,7 @@ from deskfork.transport.http import request_head
 
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """A longer message is cut to its first `CUT_BYTES`; the rest of it is read and dropped."""
-CUT_BYTES = 64 * 1024
+CUT_BYTES = 1024 * 1024
 _MAX_HANDSHAKE_BYTES = 16 * 1024
 _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -128,6 +128,11 @@ class WebSocketChannel:
             self.close()
             raise ChannelClosed(f"{self._name}: {exc}") from exc
         raise DeadlinePassed(f"{self._name}: no message in {deadline.timeout_s:g} s")
+
+    @property
+    def received_bytes(self) -> int:
+        """How much has come in so far, complete messages or not."""
+        return self._socket.received_bytes
 
     def is_readable(self) -> bool:
         """Whether there is something to receive, be it the news that the peer has closed."""

@@ -110,9 +110,19 @@ def test_hostile_content_is_a_transport_error(content: bytes) -> None:
 
 
 def test_a_cut_frame_keeps_its_head() -> None:
-    message = KernelMessage("iopub", "stream", "a", "b", "s", {"text": "x" * 5000})
+    message = KernelMessage("shell", "execute_reply", "a", "b", "s", {"traceback": ["x" * 5000]})
     cut = decode_v1(encode_v1(message)[:1000], is_cut=True)
-    assert cut == KernelMessage("iopub", "stream", "a", "b", "s", {}, is_cut=True)
+    assert cut == KernelMessage("shell", "execute_reply", "a", "b", "s", {}, is_cut=True)
+
+
+@given(st.text(alphabet='aé😀\\"\n', min_size=200, max_size=300), st.integers(0, 60))
+def test_a_cut_stream_keeps_the_beginning_of_its_text(text: str, dropped: int) -> None:
+    message = KernelMessage("iopub", "stream", "a", "b", "s", {"name": "stdout", "text": text})
+    cut = decode_v1(encode_v1(message)[: -2 - dropped], is_cut=True)
+    assert cut.content["name"] == "stdout"
+    salvaged = cut.content["text"].encode("utf-16", "surrogatepass").decode("utf-16", "ignore")
+    assert text.startswith(salvaged)
+    assert len(salvaged) >= 200 - 60 - 12
 
 
 def test_a_cell_may_not_ask_for_input_and_does_not_abort_its_successor() -> None:
