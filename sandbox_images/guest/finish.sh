@@ -34,4 +34,7 @@ systemctl set-default -q multi-user.target
 sed -i 's#<number>4</number>#<number>1</number>#' /etc/xdg/openbox/rc.xml
 echo /opt/deskfork/lib >/opt/deskfork/venv/lib/python3.11/site-packages/deskfork.pth
 python3 -m compileall -q /opt/deskfork/lib
-update-initramfs -c -k all >/dev/null 2>&1 || update-initramfs -u -k all
+for modules in /lib/modules/*; do
+    update-initramfs -c -k "${modules##*/}"
+done
+dpkg-query -W >/packages.txt

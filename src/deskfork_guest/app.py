@@ -78,7 +78,9 @@ class Observer:
 
     def _is_allowed(self, scope: Scope) -> bool:
         expected = b"Bearer " + self._identity.token.encode("ascii")
-        return any(name == b"authorization" and hmac.compare_digest(value, expected) for name, value in scope["headers"])
+        return any(
+            name == b"authorization" and hmac.compare_digest(value, expected) for name, value in scope["headers"]
+        )
 
     def _rekey(self, body: bytes) -> tuple[int, bytes]:
         try:
@@ -92,13 +94,13 @@ class Observer:
 
 
 async def _body(receive: Receive) -> bytes:
-    body = b""
+    body = bytearray()
     while True:
         message = await receive()
         body += message.get("body", b"")
         # What is over the limit is cut off, and so fails to parse.
         if not message.get("more_body", False) or len(body) > MAX_BODY_BYTES:
-            return body[:MAX_BODY_BYTES]
+            return bytes(body[:MAX_BODY_BYTES])
 
 
 async def _reply(send: Send, status: int, body: bytes) -> None:

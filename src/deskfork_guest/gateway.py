@@ -104,7 +104,8 @@ def serve_control(gateway: Any, path: Path, *, allowed_uid: int) -> socket.socke
 def main() -> None:
     """Serve on the contract's port with the token that systemd hands over as a credential."""
     token = Path(os.environ["CREDENTIALS_DIRECTORY"], "token").read_text(encoding="ascii").strip()
-    gateway = make_gateway(token, ip="0.0.0.0", port=PORT, kernel_dirs=[KERNEL_DIR])  # the guest's own network ends at the hypervisor
+    # All addresses: the guest's own network ends at the hypervisor, which decides what is forwarded.
+    gateway = make_gateway(token, ip="0.0.0.0", port=PORT, kernel_dirs=[KERNEL_DIR])
     with serve_control(gateway, CONTROL_SOCKET, allowed_uid=0):
         gateway.start()
 

@@ -39,7 +39,8 @@ def main() -> None:
     )
     config = uvicorn.Config(
         Observer(identity, DesktopReader(":0")),
-        host="0.0.0.0",  # noqa: S104 - the guest's own network ends at the hypervisor
+        # All addresses: the guest's own network ends at the hypervisor, which decides what is forwarded.
+        host="0.0.0.0",
         port=PORT,
         loop="uvloop",
         http="httptools",
