@@ -20,7 +20,7 @@ class _NoScreens:
 
 
 def framework_seconds(guest: Guest) -> list[float]:
-    """Run an agent of trivial steps; return, for each but the first, the seconds that were neither model, guest nor screen."""
+    """Run an agent of trivial steps; return, for each but the first, what was not the model's, guest's or screen's."""
     records: list[StepRecord] = []
     cells = ["print(1)"] * STEPS + ['final_answer("done")']
     run_agent(

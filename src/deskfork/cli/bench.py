@@ -1,11 +1,12 @@
 """`deskfork bench`: deskfork measured on the machine at hand."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from deskfork.bench.sandbox import bench_sandbox
-from deskfork.cli.output import print_json, print_table, progress_log
+from deskfork.cli.output import Say, print_json, print_table, progress_log
 from deskfork.core.config import cache_dir
 from deskfork.sandbox.open import bench_providers, open_vm_provider
 
@@ -28,11 +29,17 @@ def sandbox(
     with progress_log() as say:
         for name in bench_providers(provider):
             with open_vm_provider(name, cache_dir()) as opened:
-                figures[name] = bench_sandbox(opened, lambda line, name=name: say(f"{name}: {line}"), forks=forks)
+                figures[name] = bench_sandbox(opened, partial(_tell, say, name), forks=forks)
     if json:
         print_json({name: found.model_dump(mode="json") for name, found in figures.items()})
     else:
         for name, found in figures.items():
-            rows = [[key, *(f"{value:g}" for value in item.values())] if isinstance(item, dict) else [key, f"{item:g}"]
-                    for key, item in found.model_dump().items()]
+            rows = [
+                [key, *(f"{value:g}" for value in item.values())] if isinstance(item, dict) else [key, f"{item:g}"]
+                for key, item in found.model_dump().items()
+            ]
             print_table([name, "median", "min", "max", "n"], rows)
+
+
+def _tell(say: Say, name: str, line: str) -> None:
+    say(f"{name}: {line}")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from deskfork.cli import run, task
+from deskfork.cli import bench, image, run, sandbox, task, template
+from deskfork.cli.doctor import doctor
 from deskfork.cli.errors import REQUEST_WRONG, exit_code, sentence
 from deskfork.cli.output import warn
 from deskfork.core.tracing import configure_tracing, flush_tracing
@@ -18,8 +19,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("doctor")(doctor)
+app.add_typer(image.app, name="image")
+app.add_typer(template.app, name="template")
 app.add_typer(task.app, name="task")
 app.add_typer(run.app, name="run")
+app.add_typer(sandbox.app, name="sandbox")
+app.add_typer(bench.app, name="bench")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,10 +1,11 @@
 """`deskfork template`: frozen desktops."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from deskfork.cli.output import print_json, print_table, progress_log
+from deskfork.cli.output import Say, print_json, print_table, progress_log
 from deskfork.core.config import cache_dir
 from deskfork.sandbox.open import open_vm_provider
 from deskfork.sandbox.template import RECIPES, is_built, list_templates
@@ -22,9 +23,13 @@ def build(
     with progress_log() as say, open_vm_provider(provider, cache_dir()) as opened:
         for name in names or list(RECIPES):
             if force or not is_built(cache_dir(), name, opened.image(), opened.launcher):
-                opened.build(name, lambda line, name=name: say(f"template {name}: {line}"))
+                opened.build(name, partial(_tell, say, name))
             else:
                 say(f"template {name}: is built")
+
+
+def _tell(say: Say, name: str, line: str) -> None:
+    say(f"template {name}: {line}")
 
 
 @app.command("list")

@@ -1,41 +1,39 @@
 """Freezing a running fork.
 
-A fork's memory is a private view of its template's file, so unlike a template's it has to be written: a second QEMU
-with a memory file of its own takes the machine over by an ordinary migration on this host, and is frozen as a template
-is.
+A fork's memory is a private view of its template's file, so unlike a template's it has to be written. QEMU's
+`mapped-ram` format puts every page at its own place in the file, and leaves pages of zeros out as holes: a fork of the
+checkpoint maps that file as it maps a template's, and reads only the devices out of it.
 """
 
+import struct
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from deskfork.core.errors import SandboxError, TransportError
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.frozen import Frozen, copy_sparse, describe_files, remove_folder
-from deskfork.sandbox.launcher import Launcher
-from deskfork.sandbox.live import Claim, claim
-from deskfork.sandbox.machine import MachineFiles, Start
+from deskfork.sandbox.frozen import Frozen, copy_sparse, describe_files
+from deskfork.sandbox.live import claim
 from deskfork.sandbox.running import RunningMachine, create_overlay
+
+_RAM_NAME = b"pc.ram"
+# Source: QEMU 10.0, docs/devel/migration/mapped-ram.rst and struct MappedRamHeader: after a block's name and size come
+# version, page size, offset of the bitmap of pages that are there, offset of the pages; all big-endian.
+_HEADER = struct.Struct(">IQQQ")
+_PAGE = 4096
+_HEAD_BYTES = 1 << 20
 
 
 def take_checkpoint(
-    machine: RunningMachine,
-    parent: Frozen,
-    launcher: Launcher,
-    *,
-    token: str,
-    claim_name: str,
-    cache_dir: Path,
-    deadline: Deadline,
+    machine: RunningMachine, parent: Frozen, *, provider: str, token: str, cache_dir: Path, deadline: Deadline
 ) -> Frozen:
     """Freeze `machine` as it is now and let it go on.
 
     Args:
         machine: The running fork.
         parent: What it was forked from.
-        launcher: Starts the QEMU that takes the memory over.
+        provider: Whose machine it is.
         token: What the guest's services want at this instant.
-        claim_name: The sandbox's id, for messages.
         cache_dir: deskfork's cache.
         deadline: When to give up.
 
@@ -47,22 +45,28 @@ def take_checkpoint(
     """
     with ExitStack() as undo:
         try:
-            own = claim(cache_dir, provider=launcher.name, kind="checkpoint", template=parent.manifest.name)
+            own = claim(cache_dir, provider=provider, kind="checkpoint", template=parent.manifest.name)
         except OSError as error:
-            raise SandboxError(f"{claim_name}: no folder for a checkpoint: {error}") from error
+            raise SandboxError(f"{machine.name}: no folder for a checkpoint: {error}") from error
         undo.callback(own.release)
         parent.retain()
         undo.callback(parent.release)
+        # Written in the machine's own folder, because QEMU in a container sees no other.
+        written = machine.files.directory / f"memory-{own.record.id}"
+        undo.callback(written.unlink, missing_ok=True)
+        disk = own.directory / "disk.qcow2"
         try:
             try:
-                _take_over(machine, parent, launcher, own, deadline)
-                copy_sparse(machine.files.disk, own.directory / "disk.qcow2")
+                machine.write_all(written, deadline)
+                copy_sparse(machine.files.disk, disk)
             finally:
                 machine.qmp.cont()
-            create_overlay(own.directory / "overlay.qcow2", own.directory / "disk.qcow2", "qcow2")
-            files = describe_files(own.directory, hashed=("state",))
+            memory = written.rename(own.directory / "memory")
+            offset = _leave_pages_to_the_mapping(memory, parent.manifest.machine.memory_mib << 20)
+            create_overlay(own.directory / "overlay.qcow2", disk, "qcow2")
+            files = describe_files(own.directory, ("memory", "disk.qcow2", "overlay.qcow2"), hashed=())
         except (OSError, TransportError) as error:
-            raise SandboxError(f"{claim_name}: its state could not be written to {own.directory}: {error}") from error
+            raise SandboxError(f"{machine.name}: its state could not be written to {own.directory}: {error}") from error
         undo.pop_all()
 
     def remove() -> None:
@@ -76,46 +80,30 @@ def take_checkpoint(
             "created_at": datetime.now(UTC),
             "build_s": {},
             "files": files,
+            "memory_offset": offset,
         }
     )
     return Frozen(own.directory, manifest, private_key=parent.private_key, parent=parent, on_unused=remove)
 
 
-def _take_over(machine: RunningMachine, parent: Frozen, launcher: Launcher, own: Claim, deadline: Deadline) -> None:
-    # Inside the running machine's own folder, because a container sees no other: that is where the two must meet.
-    meeting = machine.files.directory / own.record.id
-    meeting.mkdir(mode=0o700)
-    files = MachineFiles(
-        directory=meeting,
-        kernel=machine.files.kernel,
-        initrd=machine.files.initrd,
-        # Device state holds no disk contents, and this QEMU never runs the guest: an empty disk of that size will do.
-        disk=meeting / "unused.qcow2",
-        memory=meeting / "memory",
-        token=meeting / "seed-token",
-        authorized_key=meeting / "seed-key",
-    )
-    try:
-        create_overlay(files.disk, parent.disk, "qcow2")
-        files.token.write_text("-")
-        files.authorized_key.write_text("-")
-        socket = meeting / "take.sock"
-        taker = RunningMachine.start(
-            own.record.id,
-            launcher,
-            parent.manifest.machine,
-            files,
-            Start(incoming=f"unix:{socket}"),
-            readable=parent.lineage(),
-            deadline=deadline,
-        )
-        try:
-            machine.send_to(socket, deadline)
-            taker.freeze_devices(meeting / "state", deadline)
-            taker.quit(deadline)
-        finally:
-            taker.close()
-        for name in ("memory", "state"):
-            (meeting / name).rename(own.directory / name)
-    finally:
-        remove_folder(meeting)
+def _leave_pages_to_the_mapping(path: Path, memory_bytes: int) -> int:
+    """Strike guest memory's pages out of the list of what is to be read, and return where they begin.
+
+    Raises:
+        SandboxError: The file is not laid out as this version of QEMU lays it out.
+    """
+    with path.open("r+b") as stream:
+        head = stream.read(_HEAD_BYTES)
+        entry = bytes([len(_RAM_NAME)]) + _RAM_NAME + struct.pack(">Q", memory_bytes)
+        at = head.find(entry)
+        if at < 0 or at + len(entry) + _HEADER.size > len(head):
+            raise SandboxError(f"{path}: QEMU's mapped-ram file names no block of {memory_bytes} bytes of memory")
+        version, page, bitmap, pages = _HEADER.unpack_from(head, at + len(entry))
+        bitmap_bytes = memory_bytes // _PAGE // 8
+        stream.seek(0, 2)
+        is_sound = version == 1 and page == _PAGE and pages % _PAGE == 0 and pages >= bitmap + bitmap_bytes
+        if not is_sound or pages >= stream.tell():
+            raise SandboxError(f"{path}: QEMU's mapped-ram header {version, page, bitmap, pages} is not understood")
+        stream.seek(bitmap)
+        stream.write(bytes(bitmap_bytes))
+    return int(pages)

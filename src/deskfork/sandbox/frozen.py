@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -46,6 +46,8 @@ class FrozenManifest(StrictModel):
     build_s: dict[str, float] = Field(default_factory=dict)
     """Seconds by phase of the making: boot, open, settle, freeze."""
     files: dict[str, FrozenFile]
+    memory_offset: int = 0
+    """Where in its file memory begins: not 0 for a checkpoint, whose one file holds the devices too."""
 
 
 class Frozen:
@@ -85,7 +87,7 @@ class Frozen:
     @property
     def state(self) -> Path:
         """Device state, as QEMU's migration wrote it."""
-        return self.directory / "state"
+        return self.memory if self.manifest.memory_offset else self.directory / "state"
 
     @property
     def disk(self) -> Path:
@@ -166,13 +168,13 @@ def write_manifest(directory: Path, manifest: FrozenManifest) -> None:
         path.chmod(0o400)
 
 
-def describe_files(directory: Path, *, hashed: tuple[str, ...]) -> dict[str, FrozenFile]:
-    """Return size, and for the names in `hashed` the hash, of each file of a machine that has just been frozen."""
+def describe_files(directory: Path, names: Sequence[str], *, hashed: Collection[str]) -> dict[str, FrozenFile]:
+    """Return size, and for the names in `hashed` the hash, of files of a machine that has just been frozen."""
     return {
         name: FrozenFile(
             size=(directory / name).stat().st_size, sha256=file_sha256(directory / name) if name in hashed else ""
         )
-        for name in ("memory", "state", "disk.qcow2", "overlay.qcow2")
+        for name in names
     }
 
 

@@ -48,6 +48,8 @@ class MachineFiles:
     token: Path
     """Handed to a booting guest through fw_cfg."""
     authorized_key: Path
+    memory_offset: int = 0
+    """Where in its file memory begins."""
 
     @property
     def qmp_socket(self) -> Path:
@@ -70,11 +72,7 @@ class Start:
     """How a machine comes to life."""
 
     incoming: str | None = None
-    """Migration URI of the state to go on from (None: boot)."""
-    is_memory_shared: bool = True
-    """Whether writes reach the memory file: on for a machine that is going to be frozen, off for a fork."""
-    is_resumed: bool = False
-    """Whether the guest goes on as soon as the state was read."""
+    """Migration URI of the state to fork from (None: boot a machine that is going to be frozen)."""
     network: bool = False
     forwards: tuple[tuple[str, int, int], ...] = ()
     """(address to listen on, port there with 0 for any, guest port)."""
@@ -99,7 +97,9 @@ def qemu_arguments(spec: MachineSpec, files: MachineFiles, start: Start) -> list
     Source: the measured recipe in the design notes; option names from QEMU 10.0's qemu-options.
     """
     backend = f"memory-backend-file,id=pc.ram,size={spec.memory_mib}M,mem-path={files.memory},merge=off,dump=off"
-    backend += ",share=on" if start.is_memory_shared else ",share=off,readonly=on,rom=off"
+    backend += f",offset={files.memory_offset}" if files.memory_offset else ""
+    # A fork's writes stay its own; those of a machine that is going to be frozen are what is frozen.
+    backend += ",share=on" if start.incoming is None else ",share=off,readonly=on,rom=off"
     forwards = "".join(
         f",hostfwd=tcp:{address}:{port}-{GUEST_ADDRESS}:{guest}" for address, port, guest in start.forwards
     )

@@ -15,6 +15,7 @@ from deskfork.transport.endpoint import TcpEndpoint
 from deskfork.transport.qmp import QmpClient
 
 _IGNORE_SHARED = "x-ignore-shared"
+_MAPPED_RAM = "mapped-ram"
 
 
 @dataclass
@@ -59,9 +60,8 @@ class RunningMachine:
                 raise SandboxError(f"{name}: QEMU {how}: {process.complaint()}")
             qmp.connect(Deadline.after(min(5.0, deadline.remaining_s)))
             if start.incoming is not None:
-                # A fork's state holds devices only, what comes from another QEMU memory as well.
-                qmp.migrate_incoming(start.incoming, [(_IGNORE_SHARED, not start.is_memory_shared)])
-            if start.is_resumed:
+                is_mapped = files.memory_offset > 0
+                qmp.migrate_incoming(start.incoming, [(_IGNORE_SHARED, not is_mapped), (_MAPPED_RAM, is_mapped)])
                 # The state says that the guest was stopped, so QEMU leaves it so.
                 qmp.wait_migrated(deadline)
                 qmp.cont()
@@ -104,17 +104,17 @@ class RunningMachine:
         except TransportError as error:
             raise SandboxError(f"{self.name}: freezing failed: {error}") from error
 
-    def send_to(self, socket: Path, deadline: Deadline) -> None:
-        """Stop the guest and send all of its memory and devices to the QEMU that listens on `socket`.
+    def write_all(self, path: Path, deadline: Deadline) -> None:
+        """Stop the guest and write all of its memory and devices to `path`, pages at fixed places.
 
         Raises:
-            SandboxError: The other QEMU did not take it.
+            SandboxError: QEMU could not write them.
         """
         try:
             self.qmp.stop()
             # QEMU holds back to 128 MiB/s by default, for the sake of a network that is not there.
             self.qmp.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40})
-            self.qmp.migrate(f"unix:{socket}", [(_IGNORE_SHARED, False)])
+            self.qmp.migrate(f"file:{path}", [(_IGNORE_SHARED, False), (_MAPPED_RAM, True)])
             self.qmp.wait_migrated(deadline)
         except TransportError as error:
             raise SandboxError(f"{self.name}: checkpointing failed: {error}") from error
@@ -129,6 +129,7 @@ def fork_files(directory: Path, frozen: Frozen) -> MachineFiles:
         initrd=image / "initrd.img",
         disk=directory / "disk.qcow2",
         memory=frozen.memory,
+        memory_offset=frozen.manifest.memory_offset,
         token=directory / "seed-token",
         authorized_key=directory / "seed-key",
     )

@@ -196,7 +196,8 @@ def build_template(
         on_progress("hashing and storing")
         disk_bytes = (image.directory / "disk.raw").stat().st_size
         create_overlay(own.directory / "overlay.qcow2", target / "disk.qcow2", "qcow2", disk_bytes)
-        files = describe_files(own.directory, hashed=("memory", "state", "disk.qcow2"))
+        names = ("memory", "state", "disk.qcow2", "overlay.qcow2")
+        files = describe_files(own.directory, names, hashed=names[:3])
         partial = target.parent / f".{target.name}.{own.record.id}"
         partial.mkdir(mode=0o700)
         undo.callback(remove_folder, partial)

@@ -147,7 +147,7 @@ class VmSandbox:
     def checkpoint(self) -> Checkpoint:
         """Freeze this instant and go on; see `Sandbox.checkpoint`.
 
-        The machine stands still while its memory is written, all that is not zero: a second or two per GiB in use.
+        The machine stands still while its memory is written, all of it that is not zero.
         """
         started = time.monotonic()
         frozen = self._freeze_here()
@@ -226,8 +226,6 @@ class VmSandbox:
             raise SandboxError(f"{name}: its files could not be written to {directory}: {error}") from error
         start = Start(
             incoming=f"file:{frozen.state}",
-            is_memory_shared=False,
-            is_resumed=True,
             network=self._claim.record.network,
             forwards=self._launcher.forwards(),
         )
@@ -265,9 +263,8 @@ class VmSandbox:
         return take_checkpoint(
             self._machine,
             self._frozen,
-            self._launcher,
+            provider=self._launcher.name,
             token=self._channels.token,
-            claim_name=self._claim.record.id,
             cache_dir=self._claim.directory.parent.parent,
             deadline=Deadline.after(CHECKPOINT_TIMEOUT_S),
         )

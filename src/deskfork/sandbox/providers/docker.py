@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +27,7 @@ LABEL = "deskfork.sandbox"
 CACHE_LABEL = "deskfork.cache"
 REPOSITORY = "deskfork-qemu"
 _CALL_TIMEOUT_S = 60
+_ANY_VERSION = "1.41"
 
 
 class ContainerProcess:
@@ -233,14 +234,16 @@ def container_names(cache_dir: Path) -> list[str]:
 
 def _api() -> docker.APIClient:
     try:
-        api = docker.APIClient(**kwargs_from_env(), version="auto", timeout=_CALL_TIMEOUT_S)
-        api.ping()
+        settings = kwargs_from_env()
+        # docker-py can negotiate by itself, but leaks its socket when nothing answers.
+        with closing(docker.APIClient(**settings, version=_ANY_VERSION, timeout=_CALL_TIMEOUT_S)) as first:
+            version = first.version(api_version=False)["ApiVersion"]
+        return docker.APIClient(**settings, version=version, timeout=_CALL_TIMEOUT_S)
     except (docker.errors.DockerException, requests.RequestException) as error:
         raise ConfigError(
             "Docker's daemon does not answer: start it (`systemctl start docker`, or `dockerd` as root), "
             "or use --provider qemu"
         ) from error
-    return api
 
 
 def _remove(api: docker.APIClient, container: str, name: str) -> None:
