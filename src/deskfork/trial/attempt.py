@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
+from threading import Lock
 
 from deskfork.agent.build import AgentOutcome, run_agent
 from deskfork.core.errors import DeskforkError, EvaluationError, InfraError
@@ -44,6 +45,7 @@ class Attempt:
         self._verdict: Verdict | None = None
         self._errors: list[str] = []
         self._steps: list[StepRecord] = []
+        self._recording = Lock()
 
     def play(self, recorder: TrialRecorder) -> None:
         """Go through all phases; never raises for what goes wrong in them, and the sandbox is closed in any case."""
@@ -58,17 +60,28 @@ class Attempt:
                 self._close(sandbox)
         except KeyboardInterrupt:
             self._setting.cancelled.set()
-            self._cancel()
+            self.cancel()
         except Exception as error:
             self._fail(error)
         for line in self._errors:
             recorder.log(line)
 
+    def may_record(self) -> bool:
+        """Return whether the caller is the first to ask, who alone writes the result."""
+        return self._recording.acquire(blocking=False)
+
+    def cancel(self) -> None:
+        """Note that the attempt was cut off in whichever phase it is."""
+        self._status = TrialStatus.CANCELLED
+        self._verdict = Verdict(reason=f"cancelled in {self.phase}")
+        self._errors.append(f"cancelled in {self.phase}")
+
     def fail_to_record(self, error: DeskforkError) -> None:
         """Note that the attempt's record is incomplete, which takes its score."""
         self._status = TrialStatus.INFRA_ERROR
         self._verdict = Verdict(reason=f"no record: {error}")
-        self._errors.insert(0, str(error))
+        if not any(str(error) in line for line in self._errors):
+            self._errors.append(str(error))
 
     def result(self) -> TrialResult:
         """Sum up the attempt."""
@@ -173,15 +186,10 @@ class Attempt:
             self._errors.append(f"closing {sandbox.facts.id}: {error}")
         self._phases_s["close"] = time.monotonic() - begun_at
 
-    def _cancel(self) -> None:
-        self._status = TrialStatus.CANCELLED
-        self._verdict = Verdict(reason=f"cancelled in {self.phase}")
-        self._errors.append(f"cancelled in {self.phase}")
-
     def _fail(self, error: Exception) -> None:
         if self._setting.cancelled.is_set():
             # A run that is cancelled closes its sandboxes under the trials that are still at work.
-            self._cancel()
+            self.cancel()
             return
         if isinstance(error, EvaluationError):
             self._verdict = Verdict(reason=str(error))

@@ -62,3 +62,5 @@ class TrialSetting:
     """The run's span: trials may run in other threads."""
     cancelled: Event = field(default_factory=Event)
     """Set to end the run: trials stop at the next phase or step."""
+    ongoing: list[Callable[[], TrialResult | None]] = field(default_factory=list)
+    """For each attempt that is at work: records it as cancelled from outside, unless it has ended meanwhile."""

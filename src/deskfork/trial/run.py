@@ -81,7 +81,11 @@ def start_run(
             )
             jobs = [partial(run_trial, plan, setting) for plan in prepared.plans]
             results = run_jobs(jobs, parallel=config.parallel, cancelled=cancelled, on_cancel=opened.close)
+            # Threads that are stuck in a call, of a model say, end with the process; their trials are recorded now.
+            results += [result for abandon in list(setting.ongoing) if (result := abandon())]
         opened.close()
+    order = {(plan.task.id, plan.repeat): place for place, plan in enumerate(prepared.plans)}
+    results.sort(key=lambda result: order[result.task, result.repeat])
     return RunSummary(paths.root, tuple(results), len(prepared.plans), prepared.skipped, stop.signal_number)
 
 

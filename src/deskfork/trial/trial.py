@@ -1,7 +1,10 @@
 """One trial: an attempt, and another where the first says nothing about the agent."""
 
+from functools import partial
+
 from deskfork.core.errors import InfraError
 from deskfork.core.tracing import Attribute, span
+from deskfork.records.paths import AttemptPaths
 from deskfork.records.recorder import TrialRecorder
 from deskfork.records.trial import TrialResult, TrialStatus
 from deskfork.trial.attempt import Attempt
@@ -45,20 +48,48 @@ def _run_attempt(
         "deskfork.attempt": number,
     }
     with span("trial", about, parent=setting.parent) as current:
-        recorder: TrialRecorder | None = None
-        try:
-            with TrialRecorder(paths) as recorder:
-                attempt.play(recorder)
-        except InfraError as error:
-            attempt.fail_to_record(error)
-        result = attempt.result()
-        try:
-            if recorder is not None:
-                recorder.write_result(result)
-        except InfraError as error:
-            attempt.fail_to_record(error)
-            result = attempt.result()
+        result = _record_attempt(attempt, paths, setting)
         current.set_attribute("deskfork.status", result.status.value)
         if result.score is not None:
             current.set_attribute("deskfork.score", result.score)
     return attempt, result
+
+
+def _record_attempt(attempt: Attempt, paths: AttemptPaths, setting: TrialSetting) -> TrialResult:
+    try:
+        recorder = TrialRecorder(paths)
+    except InfraError as error:
+        attempt.fail_to_record(error)
+        return attempt.result()
+    abandon = partial(_abandon, attempt, recorder)
+    setting.ongoing.append(abandon)
+    try:
+        _play(attempt, recorder)
+        return _write_result(attempt, recorder) if attempt.may_record() else attempt.result()
+    finally:
+        setting.ongoing.remove(abandon)
+
+
+def _play(attempt: Attempt, recorder: TrialRecorder) -> None:
+    try:
+        with recorder:
+            attempt.play(recorder)
+    except InfraError as error:
+        attempt.fail_to_record(error)
+
+
+def _abandon(attempt: Attempt, recorder: TrialRecorder) -> TrialResult | None:
+    if not attempt.may_record():
+        return None
+    attempt.cancel()
+    return _write_result(attempt, recorder)
+
+
+def _write_result(attempt: Attempt, recorder: TrialRecorder) -> TrialResult:
+    result = attempt.result()
+    try:
+        recorder.write_result(result)
+    except InfraError as error:
+        attempt.fail_to_record(error)
+        return attempt.result()
+    return result

@@ -9,7 +9,8 @@ from deskfork.core.waiting import Deadline, wait_until
 
 T = TypeVar("T")
 
-_END_TIMEOUT_S = 60.0
+_END_TIMEOUT_S = 8.0
+"""For threads to end after a cancellation. Closing a sandbox does not wake every call that waits for it."""
 
 
 def run_jobs(
@@ -23,7 +24,8 @@ def run_jobs(
         jobs: Must not raise anything but KeyboardInterrupt.
         parallel: How many may run at the same time.
         cancelled: Once set, no further job is started; those without a result are left out.
-        on_cancel: Called on KeyboardInterrupt while threads are at work; makes them end soon.
+        on_cancel: Called on KeyboardInterrupt while threads are at work; makes most of them end soon. A thread that
+            does not is left alone, and its job has no result.
     """
     done: dict[int, T] = {}
     waiting: SimpleQueue[int] = SimpleQueue()
@@ -45,7 +47,7 @@ def run_jobs(
             _run_in_threads(work, min(parallel, len(jobs)), on_cancel)
     except KeyboardInterrupt:
         cancelled.set()
-    return [done[number] for number in sorted(done)]
+    return [done[number] for number in sorted(done.copy())]
 
 
 def _run_in_threads(work: Callable[[], None], count: int, on_cancel: Callable[[], None]) -> None:
