@@ -5,6 +5,7 @@ import threading
 import time
 import urllib.parse
 import uuid
+from typing import NoReturn
 
 from deskfork.core.errors import ConfigError, KernelLost, TransportError
 from deskfork.core.types import CellResult
@@ -54,6 +55,7 @@ class KernelClient:
         self._lock = threading.Lock()
         self._channel: WebSocketChannel | None = None
         self._kernel_id: str | None = None
+        self._loss: str | None = None
 
     @property
     def kernel_id(self) -> str | None:
@@ -72,7 +74,9 @@ class KernelClient:
         """
         with self._lock:
             self._kernel_id = kernel_id or self._find_kernel(deadline)
+            self._drop()
             self._channel = self._open(deadline)
+            self._loss = None
 
     def run_cell(self, code: str, *, timeout_s: float, max_output_bytes: int = MAX_OUTPUT_BYTES) -> CellResult:
         """Run `code` and wait until the kernel is idle and has replied.
@@ -84,13 +88,16 @@ class KernelClient:
             max_output_bytes: What is kept of its output; the rest is dropped and `is_truncated` set.
 
         Raises:
-            KernelLost: The kernel died, or ignored the interrupt.
+            KernelLost: The kernel died, or ignored the interrupt; further cells are refused until `connect` is called
+                again, as the kernel's state is gone or unknown.
             TransportError: The gateway did not answer as agreed.
             ConfigError: `code` is too long.
         """
         if len(code.encode("utf-8", "replace")) > MAX_CODE_BYTES:
             raise ConfigError(f"{self._name}: a cell of more than {MAX_CODE_BYTES} bytes")
         with self._lock:
+            if self._loss is not None:
+                raise KernelLost(f"{self._loss}; not connected again since")
             started = time.monotonic()
             deadline = Deadline.after(timeout_s)
             channel = self._usable_channel(deadline)
@@ -178,25 +185,22 @@ class KernelClient:
         except DeadlinePassed:
             return False
         except ChannelClosed as exc:
-            self._drop()
-            raise KernelLost(f"{self._name}: connection lost during a cell: {exc}") from exc
+            self._lose(f"connection lost during a cell: {exc}", exc)
         return True
 
     def _stop_cell(self, channel: WebSocketChannel, collector: CellCollector, timeout_s: float) -> None:
-        what = f"{self._name}: cell not done in {timeout_s:g} s"
+        what = f"cell not done in {timeout_s:g} s"
         try:
             self.interrupt()
         except TransportError as exc:
-            self._drop()
-            raise KernelLost(f"{what}, and not interrupted: {exc}") from exc
+            self._lose(f"{what}, and not interrupted: {exc}", exc)
         until = Deadline.after(BACKLOG_GRACE_S)
         received = -1
         while channel.received_bytes > received and not until.has_passed:
             received = channel.received_bytes
             if self._collect(channel, collector, Deadline.after(min(INTERRUPT_GRACE_S, until.remaining_s))):
                 return
-        self._drop()
-        raise KernelLost(f"{what}, nor {INTERRUPT_GRACE_S:g} s after its interrupt")
+        self._lose(f"{what}, nor {INTERRUPT_GRACE_S:g} s after its interrupt")
 
     def _receive(self, channel: WebSocketChannel, deadline: Deadline) -> KernelMessage | None:
         """Return the next message; None for one that nobody who keeps to the protocol would send.
@@ -216,8 +220,7 @@ class KernelClient:
         # The gateway itself sends these, without a parent, when it finds the kernel's process gone.
         state = message.content.get("execution_state") if message.msg_type == "status" else None
         if state in ("restarting", "dead"):
-            self._drop()
-            raise KernelLost(f"{self._name}: the kernel died (gateway says: {state})")
+            self._lose(f"the kernel died (gateway says: {state})")
         return message
 
     def _send(self, channel: WebSocketChannel, request: KernelMessage, deadline: Deadline) -> None:
@@ -228,6 +231,11 @@ class KernelClient:
         if self._kernel_id is None:
             raise TransportError(f"{self._name}: not connected to a kernel")
         return urllib.parse.quote(self._kernel_id, safe="")
+
+    def _lose(self, why: str, cause: Exception | None = None) -> NoReturn:
+        self._drop()
+        self._loss = f"{self._name}: {why}"
+        raise KernelLost(self._loss) from cause
 
     def _drop(self) -> None:
         if self._channel is not None:

@@ -169,7 +169,7 @@ def _load(raw: bytes) -> JsonObject:
 
 
 def _salvage(raw: bytes) -> JsonObject:
-    """Return the beginning of a stream's content, `{"name": ..., "text": "...`, closed where it was cut; else nothing."""
+    """Return the beginning of a stream's content, `{"name": ..., "text": "...`, closed after the cut, or nothing."""
     for dropped in range(_LONGEST_ESCAPE):
         try:
             return _load(raw[: len(raw) - dropped] + b'"}')

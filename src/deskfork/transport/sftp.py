@@ -21,7 +21,8 @@ MAX_ENTRIES = 20_000
 """Files and directories that one `get` of a directory may bring."""
 MAX_DEPTH = 64
 _CHUNK_BYTES = 32768
-_PREFETCHED_REQUESTS = 64
+_READ_BYTES = 255 * 1024
+"""The most that OpenSSH's sftp-server returns at once."""
 
 
 def put(client: paramiko.SFTPClient, source: Path | bytes, target: PurePosixPath) -> None:
@@ -110,9 +111,9 @@ class _Fetch:
                     raise GuestFileError(f"guest {source} is not a regular file")
                 if size > self.bytes_left:
                     raise GuestFileError(f"guest {source}: {size} bytes are more than may be copied")
-                if size:
-                    stream.prefetch(size, _PREFETCHED_REQUESTS)
-                while chunk := stream.read(_CHUNK_BYTES):
+                # Not `prefetch`: its thread dies with a traceback of its own when the session is closed early.
+                stream.MAX_REQUEST_SIZE = _READ_BYTES
+                while chunk := stream.read(_READ_BYTES):
                     self.bytes_left -= len(chunk)
                     if self.bytes_left < 0:
                         raise GuestFileError(f"guest {source} grew beyond what may be copied")

@@ -5,22 +5,21 @@ at the deadline the channel is closed under it.
 """
 
 import logging
-import re
 import secrets
-import shlex
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 import paramiko
 
-from deskfork.core.errors import ConfigError, TransportError
+from deskfork.core.errors import TransportError
 from deskfork.core.types import CommandResult
 from deskfork.core.waiting import Deadline
 from deskfork.transport import sftp
 from deskfork.transport.endpoint import TcpEndpoint, open_socket
+from deskfork.transport.ssh_command import command_line
 from deskfork.transport.ssh_output import ChannelDrain
 
 MAX_STREAM_BYTES = 32 * 1024 * 1024
@@ -32,7 +31,6 @@ _AFTER_EXIT_QUIET_S = 0.5
 """How long output may pause after the program has ended before whoever still holds its stdout is left alone."""
 _SHELL_KILLED = 137
 """Exit code when our own shell in the guest was killed with the program; paramiko does not tell by which signal."""
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMIKO_ERRORS = (paramiko.SSHException, EOFError, OSError)
 
 # paramiko reports on its own thread by logging; the error reaches our caller anyway.
@@ -88,7 +86,7 @@ class SshClient:
             TransportError: sshd did not take the command, or the connection was lost while it ran.
         """
         marker = secrets.token_hex(16)
-        command = _command_line(argv, env or {}, cwd, marker)
+        command = command_line(argv, env or {}, cwd, marker)
         started = time.monotonic()
         deadline = Deadline.after(timeout_s)
         channel = self._start(command, Deadline.after(timeout_s + _KILL_TIMEOUT_S))
@@ -104,8 +102,7 @@ class SshClient:
                 drain.wait_quiet(_AFTER_EXIT_QUIET_S, deadline if has_ended else Deadline.after(_AFTER_EXIT_QUIET_S))
             exit_code = -1 if not has_ended else channel.exit_status if channel.exit_status >= 0 else _SHELL_KILLED
         finally:
-            with _mapped(f"ssh {self}: close a channel"):
-                channel.close()
+            _give_up(channel)
         return CommandResult(
             tuple(argv), exit_code, stdout.text(), stderr.text(), time.monotonic() - started, timed_out=not has_ended
         )
@@ -203,7 +200,7 @@ class SshClient:
 
     @contextmanager
     def _closing_at(self, channel: paramiko.Channel, deadline: Deadline, what: str) -> Iterator[None]:
-        timer = threading.Timer(deadline.remaining_s, channel.close)
+        timer = threading.Timer(deadline.remaining_s, _give_up, [channel])
         timer.daemon = True
         timer.start()
         try:
@@ -211,6 +208,12 @@ class SshClient:
                 yield
         finally:
             timer.cancel()
+
+
+def _give_up(channel: paramiko.Channel) -> None:
+    # On a connection that is gone by now there is nobody to tell.
+    with suppress(*_PARAMIKO_ERRORS):
+        channel.close()
 
 
 @contextmanager
@@ -229,19 +232,3 @@ def _prefer_cheap(transport: paramiko.Transport) -> None:
     options.ciphers = ("aes128-gcm@openssh.com", "aes128-ctr")
     options.digests = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-256")
     options.compression = ("none",)
-
-
-def _command_line(argv: list[str], env: Mapping[str, str], cwd: PurePosixPath | None, marker: str) -> str:
-    if not argv or not argv[0] or "=" in argv[0]:
-        raise ConfigError(f"cannot run {argv!r}: no program name")
-    if bad := [name for name in env if not _ENV_NAME.fullmatch(name)]:
-        raise ConfigError(f"not a name for an environment variable: {bad[0]!r}")
-    words = ["env"]
-    if cwd is not None:
-        words.append(f"--chdir={cwd}")
-    words += ["--", *(f"{name}={value}" for name, value in env.items()), *argv]
-    if any("\0" in word for word in words):
-        raise ConfigError(f"cannot run {argv[0]!r}: a NUL byte in its arguments or environment")
-    # The shell stays, so that a program's death by a signal becomes an exit code; what a start-up file of the user
-    # prints comes before the marker and is dropped.
-    return f"echo {marker}$$; {shlex.join(words)}; exit $?"

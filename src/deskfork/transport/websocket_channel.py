@@ -21,6 +21,7 @@ from deskfork.transport.http import request_head
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 """A longer message is cut to its first `CUT_BYTES`; the rest of it is read and dropped."""
 CUT_BYTES = 1024 * 1024
+_PONG_TIMEOUT_S = 1.0
 _MAX_HANDSHAKE_BYTES = 16 * 1024
 _ACCEPT_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
@@ -155,7 +156,7 @@ class WebSocketChannel:
             if len(payload) > 125:
                 raise WebSocketException("control frame too long")
             if frame.opcode == ABNF.OPCODE_PING:
-                self._send(payload, ABNF.OPCODE_PONG)
+                self._answer_ping(payload)
             return None
         if (frame.opcode == ABNF.OPCODE_CONT) == (self._opcode == 0):
             raise WebSocketException("fragments out of order")
@@ -164,6 +165,13 @@ class WebSocketChannel:
         if not self._is_cut or len(self._parts) < CUT_BYTES:
             self._parts += payload
         return self._finish() if frame.fin else None
+
+    def _answer_ping(self, payload: bytes) -> None:
+        # A little time of its own: the connection must not be lost because a ping came at the end of a wait.
+        waiting_until = self._socket.deadline
+        self._socket.deadline = Deadline.after(_PONG_TIMEOUT_S)
+        self._send(payload, ABNF.OPCODE_PONG)
+        self._socket.deadline = waiting_until
 
     def _finish(self) -> Received:
         message = Received(bytes(self._parts), self._opcode == ABNF.OPCODE_TEXT, self._is_cut)

@@ -3,99 +3,29 @@
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from transport_services import Gateway, Peer, Sshd, StartPeer, Talk, free_endpoint, wait_for_port
 
-from deskfork.core.errors import TransportError
-from deskfork.core.waiting import Deadline, wait_until
-from deskfork.transport.endpoint import TcpEndpoint, open_socket
+from deskfork.core.waiting import Deadline
 from deskfork.transport.kernel import KernelClient
-
-Talk = Callable[[socket.socket], None]
-
-
-def free_endpoint() -> TcpEndpoint:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return TcpEndpoint("127.0.0.1", probe.getsockname()[1])
-
-
-def wait_for_port(endpoint: TcpEndpoint, timeout_s: float = 30.0) -> None:
-    def probe() -> bool:
-        with suppress(TransportError):
-            open_socket(endpoint, Deadline.after(1.0)).close()
-            return True
-        return False
-
-    assert wait_until(probe, Deadline.after(timeout_s)), f"nothing listens at {endpoint}"
-
-
-@dataclass
-class Peer:
-    """A server that handles each connection by calling `talk` on a thread."""
-
-    talk: Talk
-    address: object = ("127.0.0.1", 0)
-    connections: int = 0
-    _open: list[socket.socket] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        family = socket.AF_INET if isinstance(self.address, tuple) else socket.AF_UNIX
-        self.listener = socket.socket(family, socket.SOCK_STREAM)
-        self.listener.bind(self.address)
-        self.listener.listen()
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    @property
-    def endpoint(self) -> TcpEndpoint:
-        return TcpEndpoint(*self.listener.getsockname())
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                accepted, _ = self.listener.accept()
-                self.connections += 1
-                self._open.append(accepted)
-                threading.Thread(target=self._talk, args=(accepted,), daemon=True).start()
-
-    def _talk(self, accepted: socket.socket) -> None:
-        with suppress(OSError):
-            self.talk(accepted)
-
-    def close(self) -> None:
-        # close() alone does not wake a thread that waits in accept().
-        for each in (self.listener, *self._open):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
 
 
 @pytest.fixture
-def peer() -> Iterator[Callable[..., Peer]]:
+def peer() -> Iterator[StartPeer]:
     peers: list[Peer] = []
 
-    def start(talk: Talk, address: object = ("127.0.0.1", 0)) -> Peer:
+    def start(talk: Talk, address: tuple[str, int] | str = ("127.0.0.1", 0)) -> Peer:
         peers.append(Peer(talk, address))
         return peers[-1]
 
     yield start
     for each in peers:
         each.close()
-
-
-@dataclass
-class Gateway:
-    endpoint: TcpEndpoint
-    token: str
-    process: "subprocess.Popen[bytes]"
 
 
 @pytest.fixture(scope="session")
@@ -130,14 +60,6 @@ def kernel(gateway: Gateway) -> Iterator[KernelClient]:
     client.connect(None, deadline=Deadline.after(20))
     yield client
     client.close()
-
-
-@dataclass
-class Sshd:
-    endpoint: TcpEndpoint
-    private_key: Path
-    host_key: str
-    process: "subprocess.Popen[bytes]"
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Guards against output of a hostile cell that fills the host's memory, is attributed to the wrong cell, or reaches a terminal."""
+"""Guards against output of a hostile cell that fills the host's memory, passes for another's, or reaches a terminal."""
 
 import base64
 import json

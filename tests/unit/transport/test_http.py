@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from transport_services import StartPeer
 
 from deskfork.core.errors import TransportError
 from deskfork.core.waiting import Deadline
@@ -41,7 +42,7 @@ def once(answer: bytes) -> Callable[[socket.socket], None]:
     return talk
 
 
-def test_requests_share_one_connection(peer: Callable[..., object]) -> None:
+def test_requests_share_one_connection(peer: StartPeer) -> None:
     server = peer(always(OK))
     client = HttpClient(server.endpoint)
     for _ in range(3):
@@ -51,7 +52,7 @@ def test_requests_share_one_connection(peer: Callable[..., object]) -> None:
     assert server.connections == 1
 
 
-def test_a_request_with_a_body_is_one_segment(peer: Callable[..., object]) -> None:
+def test_a_request_with_a_body_is_one_segment(peer: StartPeer) -> None:
     received: list[bytes] = []
 
     def talk(connection: socket.socket) -> None:
@@ -67,7 +68,7 @@ def test_a_request_with_a_body_is_one_segment(peer: Callable[..., object]) -> No
     assert body == b'{"c": 1}'
 
 
-def test_a_get_is_repeated_when_the_kept_connection_was_closed(peer: Callable[..., object]) -> None:
+def test_a_get_is_repeated_when_the_kept_connection_was_closed(peer: StartPeer) -> None:
     server = peer(once(OK))
     client = HttpClient(server.endpoint)
     for _ in range(3):
@@ -76,7 +77,7 @@ def test_a_get_is_repeated_when_the_kept_connection_was_closed(peer: Callable[..
     assert server.connections == 3
 
 
-def test_a_post_is_never_repeated(peer: Callable[..., object]) -> None:
+def test_a_post_is_never_repeated(peer: StartPeer) -> None:
     server = peer(once(OK))
     client = HttpClient(server.endpoint)
     client.request("GET", "/", {}, Deadline.after(5))
@@ -116,7 +117,7 @@ def test_a_post_is_never_repeated(peer: Callable[..., object]) -> None:
         "nothing",
     ],
 )
-def test_an_answer_that_is_not_as_agreed_is_a_transport_error(peer: Callable[..., object], answer: bytes) -> None:
+def test_an_answer_that_is_not_as_agreed_is_a_transport_error(peer: StartPeer, answer: bytes) -> None:
     client = HttpClient(peer(once(answer)).endpoint)
     with pytest.raises(TransportError, match="GET http://"):
         client.request("GET", "/x", {}, Deadline.after(5), max_bytes=1000)
@@ -124,7 +125,7 @@ def test_an_answer_that_is_not_as_agreed_is_a_transport_error(peer: Callable[...
 
 
 @pytest.mark.parametrize("unit", [b"HTTP/1.1 100 Continue\r\n\r\n", b"H"], ids=["continue for ever", "drip"])
-def test_an_answer_that_never_ends_is_given_up_at_the_deadline(peer: Callable[..., object], unit: bytes) -> None:
+def test_an_answer_that_never_ends_is_given_up_at_the_deadline(peer: StartPeer, unit: bytes) -> None:
     def talk(connection: socket.socket) -> None:
         connection.settimeout(0.02)
         while True:

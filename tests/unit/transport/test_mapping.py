@@ -1,4 +1,4 @@
-"""Guards against an exception of paramiko, websocket-client, http.client, Pillow or a socket that reaches a caller as itself.
+"""Guards against an exception of paramiko, websocket-client, http.client or a socket that reaches a caller as itself.
 
 Every client meets peers that misbehave in every way; each meeting must end in a TransportError, and soon.
 """
@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import paramiko
 import pytest
+from transport_services import StartPeer
 
 from deskfork.core.errors import TransportError
 from deskfork.core.waiting import Deadline
@@ -131,7 +132,7 @@ USES = [connect_kernel, find_kernel, ask_observer, rekey, run_by_ssh, put_by_ssh
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("talk", PEERS)
 def test_a_misbehaving_peer_is_a_transport_error(
-    peer: Callable[..., object],
+    peer: StartPeer,
     use: Callable[[TcpEndpoint], None],
     talk: Callable[[socket.socket], None],
 ) -> None:
@@ -150,7 +151,7 @@ def test_nobody_there_is_a_transport_error(use: Callable[[TcpEndpoint], None]) -
 
 @pytest.mark.parametrize("talk", PEERS)
 def test_a_misbehaving_qemu_is_a_transport_error(
-    peer: Callable[..., object], talk: Callable[[socket.socket], None], tmp_path: Path
+    peer: StartPeer, talk: Callable[[socket.socket], None], tmp_path: Path
 ) -> None:
     peer(talk, str(tmp_path / "q"))
     with pytest.raises(TransportError, match="qmp"):
