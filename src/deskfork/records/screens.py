@@ -39,7 +39,7 @@ class ScreenStore:
         """
         pixels = image.convert("RGB")
         raw = pixels.tobytes()
-        digest = hashlib.blake2b(raw, digest_size=10, key=str(pixels.size).encode()).hexdigest()
+        digest = hashlib.sha256(raw + str(pixels.size).encode()).hexdigest()[:24]
         name = f"{digest}.png"
         if digest not in self._known:
             self._known.add(digest)

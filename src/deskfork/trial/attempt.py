@@ -51,8 +51,9 @@ class Attempt:
         """Go through all phases; never raises for what goes wrong in them, and the sandbox is closed in any case."""
         self._steps = recorder.steps
         try:
-            sandbox = self._fork(recorder)
+            sandbox = self._fork()
             try:
+                recorder.log(f"forked {self._plan.task.template} as {sandbox.facts.id}")
                 self._setup(sandbox, recorder)
                 self._let_agent_work(sandbox, recorder)
                 self._evaluate(sandbox, recorder)
@@ -113,12 +114,11 @@ class Attempt:
             trace_id=trace_id(),
         )
 
-    def _fork(self, recorder: TrialRecorder) -> Sandbox:
+    def _fork(self) -> Sandbox:
         task = self._plan.task
         with self._in_phase("fork"):
             sandbox = self._setting.provider.fork(task.template, network=task.network or self._setting.network)
         self._facts = sandbox.facts
-        recorder.log(f"forked {task.template} as {sandbox.facts.id} in {self._phases_s['fork']:.2f} s")
         return sandbox
 
     def _setup(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:

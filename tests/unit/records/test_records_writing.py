@@ -65,12 +65,13 @@ def test_equal_screens_are_kept_once_and_different_ones_as_they_were(tmp_path: P
 
 
 def test_a_screen_that_cannot_be_written_is_told_at_the_end_at_the_latest(tmp_path: Path) -> None:
-    paths = AttemptPaths(tmp_path / "a")
-    recorder = TrialRecorder(paths)
-    paths.screens.rmdir()
-    recorder.screens.save(Image.new("RGB", (4, 4)), 1)
+    def record() -> None:
+        with TrialRecorder(AttemptPaths(tmp_path / "a")) as recorder:
+            recorder.paths.screens.rmdir()
+            recorder.screens.save(Image.new("RGB", (4, 4)), 1)
+
     with pytest.raises(InfraError, match=r"screens.*could not be written"):
-        recorder.close()
+        record()
 
 
 def test_many_screens_are_all_there_after_closing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deskfork.records.paths import AttemptPaths, RunPaths
 from deskfork.records.reader import RunRecords, read_run
 from deskfork.records.trial import TrialResult
 from deskfork.sandbox.providers.fake import FakeProvider
@@ -86,6 +87,11 @@ class Bench:
     def config(self, **given: object) -> RunConfig:
         fixed = {"source": self.source, "out": self.tmp / "runs", "provider": "fake", "agent": "oracle"}
         return resolve_config(None, {**fixed, **given})
+
+    def attempt_paths(self, event: TrialEvent) -> AttemptPaths:
+        (run_dir,) = (self.tmp / "runs").iterdir()
+        plan = event.plan
+        return RunPaths(run_dir).attempt(plan.task.id, plan.agent.name, plan.repeat, event.attempt)
 
     def notify(self, event: TrialEvent) -> None:
         self.events.append(event)

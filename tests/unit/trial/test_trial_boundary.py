@@ -164,3 +164,17 @@ def test_repeats_are_trials_of_their_own(bench: Any, parallel: int) -> None:
     assert [(result.repeat, result.score) for result in results] == [(0, 1.0), (1, 1.0), (2, 1.0)]
     assert len({result.sandbox for result in results}) == 3
     assert len(bench.records().attempts) == 3
+
+
+@pytest.mark.parametrize("folder", ["logs", "guest"])
+def test_a_record_that_cannot_be_written_closes_the_sandbox_and_takes_the_score(bench: Any, folder: str) -> None:
+    def block(event: TrialEvent) -> None:
+        if event.phase == "fork":
+            paths = bench.attempt_paths(event)
+            (paths.root / folder).rmdir()
+            (paths.root / folder).write_text("in the way")
+
+    bench.on_event = block
+    (result,) = bench.run()
+    assert (result.status, result.score) == (TrialStatus.INFRA_ERROR, None)
+    assert folder in result.error
