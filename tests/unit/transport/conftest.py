@@ -3,13 +3,14 @@
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from transport_services import Gateway, Peer, Sshd, StartPeer, Talk, free_endpoint, wait_for_port
+from transport_services import Gateway, Peer, Sshd, StartPeer, Talk, free_endpoint, processes_mentioning, wait_for_port
 
 from deskfork.core.waiting import Deadline
 from deskfork.transport.kernel import KernelClient
@@ -52,6 +53,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
         finally:
             process.terminate()
             process.wait(20)
+            # A kernel that the gateway was just restarting outlives it.
+            for kernel_process in processes_mentioning(str(home)):
+                os.kill(kernel_process, signal.SIGKILL)
 
 
 @pytest.fixture

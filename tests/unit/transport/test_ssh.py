@@ -11,7 +11,7 @@ from typing import Any
 import paramiko
 import pytest
 from paramiko import common
-from transport_services import Sshd, StartPeer
+from transport_services import Sshd, StartPeer, processes_mentioning
 
 from deskfork.core.errors import ConfigError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
@@ -23,19 +23,6 @@ def ssh(sshd: Sshd) -> Iterator[SshClient]:
     client = SshClient(sshd.endpoint, user="root", private_key=sshd.private_key, host_key=sshd.host_key)
     yield client
     client.close()
-
-
-def processes_named(argument: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if argument.encode() in words:
-                found.append(int(entry.name))
-    return found
 
 
 def test_arguments_arrive_as_they_are(ssh: SshClient) -> None:
@@ -94,7 +81,7 @@ def test_an_overrunning_command_is_killed_with_all_its_children(ssh: SshClient) 
     assert time.monotonic() - started < 8
     assert (result.timed_out, result.exit_code, result.stdout) == (True, -1, "begun\n")
     for number in range(98761, 98766):
-        assert processes_named(str(number)) == []
+        assert processes_mentioning(str(number)) == []
     assert ssh.exec(["echo", "still here"], timeout_s=10).stdout == "still here\n"
 
 
@@ -103,7 +90,7 @@ def test_a_background_child_that_holds_stdout_does_not_hold_up_the_result(ssh: S
     result = ssh.exec(["sh", "-c", "sleep 98771 & echo $!"], timeout_s=30)
     assert time.monotonic() - started < 5
     assert (result.exit_code, result.timed_out) == (0, False)
-    assert int(result.stdout) in processes_named("98771")
+    assert int(result.stdout) in processes_mentioning("98771")
     ssh.exec(["kill", result.stdout.strip()], timeout_s=10)
 
 
@@ -111,7 +98,7 @@ def test_endless_output_is_bounded_and_killed(ssh: SshClient) -> None:
     result = ssh.exec(["yes", "98781"], timeout_s=2)
     assert result.timed_out
     assert len(result.stdout) <= MAX_STREAM_BYTES
-    assert processes_named("98781") == []
+    assert processes_mentioning("98781") == []
 
 
 def test_output_beyond_the_bound_does_not_stop_the_program(ssh: SshClient) -> None:

@@ -31,6 +31,17 @@ def wait_for_port(endpoint: TcpEndpoint, timeout_s: float = 30.0) -> None:
     assert wait_until(probe, Deadline.after(timeout_s)), f"nothing listens at {endpoint}"
 
 
+def processes_mentioning(text: str) -> list[int]:
+    """Return the processes with `text` in one of their arguments."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                if text.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
 @dataclass
 class Peer:
     """A server that handles each connection by calling `talk` on a thread."""
