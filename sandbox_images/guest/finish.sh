@@ -6,8 +6,9 @@ export DEBIAN_FRONTEND=noninteractive
 id user >/dev/null 2>&1 || useradd --uid 1000 --create-home --shell /bin/bash user
 echo user:password | chpasswd
 usermod -aG sudo,video,audio,input user
-install -d -o user -g user /home/user/Desktop /home/user/Downloads /home/user/.config
-chown user:user /home/user /home/user/anaconda3
+mkdir -p /home/user/Desktop /home/user/Downloads /home/user/.config
+# useradd leaves a home that exists as it is, and this one came with the Python environments.
+cp -rn /etc/skel/. /home/user
 chown -R user:user /home/user
 chmod 440 /etc/sudoers.d/deskfork
 

@@ -4,6 +4,7 @@ import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from PIL import Image
 from Xlib import X
@@ -26,6 +27,7 @@ class DesktopReader:
 
     def __init__(self, display_name: str) -> None:
         self._display_name = display_name
+        self._socket = Path(f"/tmp/.X11-unix/X{display_name.removeprefix(':')}")
         self._display: Display | None = None
         self._lock = threading.Lock()
 
@@ -86,6 +88,8 @@ class DesktopReader:
         with self._lock:
             try:
                 if self._display is None:
+                    if not self._socket.is_socket():  # Xlib would leak a socket of its own at each attempt
+                        raise FileNotFoundError(f"there is no {self._socket}")
                     self._display = Display(self._display_name)
                 yield self._display
             except (ConnectionClosedError, DisplayError, XError, OSError) as exc:

@@ -44,9 +44,17 @@ def make_gateway(token: str, *, ip: str, port: int, kernel_dirs: list[str]) -> A
     spawn = gateway.personality.init_configurables
 
     async def spawn_and_warm() -> None:
-        await spawn()
-        for kernel_id in gateway.kernel_manager.list_kernel_ids():
-            await warm_kernel(gateway.kernel_manager.get_kernel(kernel_id))
+        is_ready = False
+        try:
+            await spawn()
+            for kernel_id in gateway.kernel_manager.list_kernel_ids():
+                await warm_kernel(gateway.kernel_manager.get_kernel(kernel_id))
+            is_ready = True
+        finally:
+            if not is_ready:
+                # A gateway without its kernel goes on serving, and hangs on SIGTERM: let systemd start another.
+                gateway.log.critical("the kernel did not start", exc_info=True)
+                os._exit(1)
 
     gateway.personality.init_configurables = spawn_and_warm
     return gateway
