@@ -114,7 +114,7 @@ class GuestStages:
 
     def all(self) -> list[Stage]:
         """Return the stages in order."""
-        return [self.base, self.wheels, self.python, self.disk]
+        return [self.wheels, self.base, self.python, self.disk]
 
     def _make_base(self, workshop: Workshop, result: Path) -> None:
         bootstrap(workshop, self.recipe, result / "base.tar", mirror=self.mirror)

@@ -82,12 +82,15 @@ class Workshop:
         self._on_progress = on_progress
         self._stage = "prepare"
         self._fraction = 0.0
-        self._deadline = Deadline.after(LOCK_TIMEOUT_S)
+        self._deadline = Deadline.after(0.0)
         self._log: IO[bytes] | None = None
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
         """Keep other builds out of this cache, and clear away what an interrupted one left.
+
+        Args:
+            timeout_s: How long to wait for a build that is running.
 
         Raises:
             InfraError: Another build did not end in time.
@@ -97,8 +100,8 @@ class Workshop:
         with (self._stages / ".lock").open("w") as stream:
             if not _try_lock(stream):
                 self.say("another build is running in this cache: waiting for it")
-                if not wait_until(lambda: _try_lock(stream), Deadline.after(LOCK_TIMEOUT_S), interval_s=1.0):
-                    raise InfraError(f"{self._stages}: another build still runs after {LOCK_TIMEOUT_S:.0f} s")
+                if not wait_until(lambda: _try_lock(stream), Deadline.after(timeout_s), interval_s=1.0):
+                    raise InfraError(f"{self._stages}: another build still runs after {timeout_s:.0f} s")
             for left_over in self._stages.glob(".*.partial"):
                 shutil.rmtree(left_over)
             yield
@@ -203,6 +206,8 @@ class Workshop:
             raise
         finally:
             process.wait(timeout=KILL_TIMEOUT_S)
+            if process.stdout is not None:
+                process.stdout.close()
         if process.returncode:
             raise InfraError(
                 f"image stage {self._stage}: {Path(argv[0]).name} ended with {process.returncode}: {last} "
