@@ -11,8 +11,7 @@ from deskfork.bench.steps import framework_seconds
 from deskfork.core.errors import InfraError
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.provider import VmProvider
-from deskfork.sandbox.running import private_memory_mib
-from deskfork.sandbox.template import settle
+from deskfork.sandbox.running import private_memory_mib, settle
 from deskfork.sandbox.vm import VmSandbox
 
 TEMPLATE = "jupyter"

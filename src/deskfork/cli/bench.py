@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from deskfork.bench.sandbox import bench_sandbox
 from deskfork.cli.output import Say, print_json, print_table, progress_log
 from deskfork.core.config import cache_dir
 from deskfork.sandbox.open import bench_providers, open_vm_provider
@@ -25,6 +24,9 @@ def sandbox(
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure boot, forks and channels with the jupyter template; other load on the machine shows in the figures."""
+    # Loads the agents' libraries, which take seconds: no other command should wait for them.
+    from deskfork.bench.sandbox import bench_sandbox
+
     figures = {}
     with progress_log() as say:
         for name in bench_providers(provider):

@@ -12,7 +12,8 @@ from deskfork.sandbox.image import GuestImage, find_guest_image
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import claim
 from deskfork.sandbox.reaper import Reaper
-from deskfork.sandbox.template import build_template, find_template, recipe_named, time_cold_boot
+from deskfork.sandbox.template import find_template, recipe_named
+from deskfork.sandbox.template_build import build_template, time_cold_boot
 from deskfork.sandbox.vm import VmSandbox
 
 

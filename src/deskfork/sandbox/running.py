@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -168,6 +169,22 @@ def cpu_seconds(pid: int) -> float:
     except OSError as error:
         raise SandboxError(f"process {pid} is gone") from error
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def settle(pid: int, deadline: Deadline, *, share: float = 0.08, window_s: float = 2.0) -> None:
+    """Wait until a QEMU has used less than `share` of one processor for `window_s` seconds, or the deadline passes."""
+    last = (time.monotonic(), cpu_seconds(pid))
+
+    def is_idle() -> bool:
+        nonlocal last
+        now, used = time.monotonic(), cpu_seconds(pid)
+        elapsed, spent = now - last[0], used - last[1]
+        if elapsed < window_s:
+            return False
+        last = (now, used)
+        return spent / elapsed < share
+
+    wait_until(is_idle, deadline, interval_s=window_s / 4)
 
 
 def private_memory_mib(pid: int) -> float:
