@@ -81,7 +81,7 @@ class TrialResult(StrictModel):
     """None when the model's price is unknown."""
     duration_s: float
     phases_s: dict[str, float]
-    """Seconds by phase: fork, setup, agent, evaluate, close."""
+    """Seconds by phase: fork, setup, agent, evaluate, logs, close."""
     action_mix: dict[str, int]
     """Steps by class of action: gui, code, mixed, none."""
     started_at: datetime

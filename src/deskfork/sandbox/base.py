@@ -130,6 +130,14 @@ class Sandbox(Guest, Protocol):
         """Whether the machine still runs; asks the host, not the guest."""
         ...
 
+    def save_logs(self, directory: Path) -> None:
+        """Write what the machine and its services logged to files in the host folder `directory`.
+
+        Raises:
+            InfraError: The machine did not hand its services' logs over; its console is written all the same.
+        """
+        ...
+
     def checkpoint(self) -> Checkpoint:
         """Freeze an instant of this machine and go on; the checkpoint is deleted with the sandbox.
 

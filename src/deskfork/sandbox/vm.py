@@ -24,6 +24,8 @@ from deskfork.transport.screen import decode_ppm
 
 FORK_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 180.0
+LOGS_TIMEOUT_S = 30.0
+MAX_LOG_BYTES = 4 * 1024 * 1024
 
 
 class VmSandbox:
@@ -143,6 +145,15 @@ class VmSandbox:
     def is_alive(self) -> bool:
         """Whether QEMU still runs."""
         return not self._is_closed and self._machine.process.is_alive()
+
+    def save_logs(self, directory: Path) -> None:
+        """Write console.log and services.log; see `Sandbox.save_logs`."""
+        with self._machine.files.console_log.open("rb") as console:
+            (directory / "console.log").write_bytes(console.read(MAX_LOG_BYTES))
+        services = self.exec(
+            ["journalctl", "-b", "--no-pager", "-q", "-n", "500"], as_root=True, timeout_s=LOGS_TIMEOUT_S
+        )
+        (directory / "services.log").write_text(services.stdout[:MAX_LOG_BYTES] + services.stderr[:MAX_LOG_BYTES])
 
     def checkpoint(self) -> Checkpoint:
         """Freeze this instant and go on; see `Sandbox.checkpoint`.

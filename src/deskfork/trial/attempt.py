@@ -58,6 +58,7 @@ class Attempt:
                 self._let_agent_work(sandbox, recorder)
                 self._evaluate(sandbox, recorder)
             finally:
+                self._save_logs(sandbox, recorder)
                 self._close(sandbox)
         except KeyboardInterrupt:
             self._setting.cancelled.set()
@@ -177,6 +178,15 @@ class Attempt:
                 run_post_setup=lambda: self._run_steps(post_setup, sandbox, recorder),
             )
         recorder.log(f"score: {self._verdict.score} {self._verdict.reason}".rstrip())
+
+    def _save_logs(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
+        begun_at = time.monotonic()
+        try:
+            sandbox.save_logs(recorder.paths.logs)
+        except (DeskforkError, OSError) as error:
+            # They explain a result and are no part of it.
+            recorder.log(f"logs of {sandbox.facts.id}: {error}")
+        self._phases_s["logs"] = time.monotonic() - begun_at
 
     def _close(self, sandbox: Sandbox) -> None:
         begun_at = time.monotonic()

@@ -28,7 +28,7 @@ def test_a_solved_task_scores_1_and_leaves_every_record(bench: Any) -> None:
     (result,) = bench.run()
     assert (result.status, result.score, result.steps, result.answer) == (TrialStatus.COMPLETED, 1.0, 3, "copied")
     assert result.ending == "final answer"
-    assert set(result.phases_s) == {"fork", "setup", "agent", "evaluate", "close"}
+    assert set(result.phases_s) == {"fork", "setup", "agent", "evaluate", "logs", "close"}
     assert sum(result.phases_s.values()) <= result.duration_s
     (attempt,) = bench.records().attempts
     assert attempt.result == result

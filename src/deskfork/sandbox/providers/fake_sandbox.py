@@ -146,6 +146,10 @@ class FakeSandbox:
         """Whether it was neither closed nor killed by a fault; a dead kernel alone does not end it."""
         return not self._is_gone and not self._is_closed
 
+    def save_logs(self, directory: Path) -> None:
+        """Write an empty console.log: no machine, no services."""
+        (directory / "console.log").write_bytes(b"")
+
     def checkpoint(self) -> Checkpoint:
         """Copy the tree and park a copy of the kernel; programs are not part of it."""
         started = time.monotonic()
