@@ -10,7 +10,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,6 +68,11 @@ class Claim:
         """Remove the folder and everything in it; calling it again does nothing."""
         if self.lock_fd >= 0:
             shutil.rmtree(self.directory, ignore_errors=True)
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Leave the folder as it is to whoever takes it next; calling it again does nothing."""
+        if self.lock_fd >= 0:
             os.close(self.lock_fd)
             self.lock_fd = -1
 
@@ -107,11 +112,16 @@ def claim(
     # Locked before it has its name, so that nobody can take a folder that is just being made for an abandoned one.
     partial = root / f".{sandbox_id}"
     partial.mkdir(mode=0o700)
-    lock_fd = os.open(partial / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock_fd, fcntl.LOCK_EX)
-    _write_record(partial, record)
-    directory = partial.rename(root / sandbox_id)
-    return Claim(directory, record, lock_fd)
+    own = Claim(partial, record, -1)
+    with ExitStack() as undo:
+        undo.callback(shutil.rmtree, partial, ignore_errors=True)
+        own.lock_fd = os.open(partial / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        undo.callback(own.let_go)
+        fcntl.flock(own.lock_fd, fcntl.LOCK_EX)
+        _write_record(partial, record)
+        own.directory = partial.rename(root / sandbox_id)
+        undo.pop_all()
+    return own
 
 
 def live_records(cache_dir: Path) -> list[SandboxRecord]:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from deskfork.core.errors import ConfigError
-from deskfork.sandbox.live import sandboxes_dir, take_abandoned
+from deskfork.core.errors import ConfigError, SandboxError
+from deskfork.sandbox.live import SandboxRecord, sandboxes_dir, take_abandoned
 from deskfork.sandbox.providers import docker, qemu
 
 
@@ -14,26 +14,39 @@ def prune(cache_dir: Path) -> list[str]:
         The ids of the sandboxes that were removed.
 
     Raises:
-        SandboxError: Something could not be removed.
+        ConfigError: Some were containers, and Docker's daemon does not answer; all else is removed.
+        SandboxError: Something could not be removed; all else is.
     """
-    removed = []
+    removed: list[str] = []
+    problems: list[ConfigError | SandboxError] = []
     uses_docker = docker.is_docker_answering()
     for claim in take_abandoned(cache_dir):
-        qemu.end_by_name(claim.record.id)
-        if uses_docker:
-            docker.end_by_name(claim.record.id)
-        elif claim.record.provider == "docker":
-            raise ConfigError(
-                f"sandbox {claim.record.id} was a Docker container, and Docker's daemon does not answer: start it and "
-                "prune again"
-            )
+        try:
+            _end(claim.record, uses_docker=uses_docker)
+        except (ConfigError, SandboxError) as error:
+            problems.append(error)
+            claim.let_go()
+            continue
         claim.release()
         removed.append(claim.record.id)
     if uses_docker:
-        # A container without a folder: the cache was deleted under a running machine.
+        # A container without a folder: the cache was deleted under a running machine. Asked for before the folders
+        # are listed, because a sandbox that is just being made has its folder first.
+        names = docker.container_names(cache_dir)
         known = {path.name.lstrip(".") for path in sandboxes_dir(cache_dir).glob("*")}
-        for name in docker.container_names(cache_dir):
-            if name not in known:
-                docker.end_by_name(name)
-                removed.append(name)
+        for name in set(names) - known:
+            docker.end_by_name(name)
+            removed.append(name)
+    if problems:
+        raise type(problems[0])("; ".join(str(problem) for problem in problems)) from problems[0]
     return removed
+
+
+def _end(record: SandboxRecord, *, uses_docker: bool) -> None:
+    qemu.end_by_name(record.id)
+    if uses_docker:
+        docker.end_by_name(record.id)
+    elif record.provider == "docker":
+        raise ConfigError(
+            f"sandbox {record.id} was a Docker container, and Docker's daemon does not answer: start it and prune again"
+        )
