@@ -78,12 +78,15 @@ class Start:
     """(address to listen on, port there with 0 for any, guest port)."""
 
 
-def require_socket_path(path: Path) -> None:
-    """Refuse a folder whose sockets could not be bound.
+def require_usable_path(path: Path) -> None:
+    """Refuse a socket's path that could not be bound, or not be named to QEMU or Docker.
 
     Raises:
-        ConfigError: `path` is longer than a Unix socket's address may be.
+        ConfigError: `path` is longer than a Unix socket's address may be, or holds a comma or colon.
     """
+    if set(str(path)) & set(",:"):
+        # Commas separate QEMU's options, colons the parts of Docker's bind mounts.
+        raise ConfigError(f"{path}: has a comma or colon in it; set DESKFORK_CACHE to a folder without")
     if len(bytes(path)) > _SOCKET_PATH_MAX:
         raise ConfigError(
             f"{path}: too long for a socket ({len(bytes(path))} bytes, at most {_SOCKET_PATH_MAX}); "

@@ -11,7 +11,7 @@ from deskfork.core.errors import SandboxError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher, MachineProcess
-from deskfork.sandbox.machine import MachineFiles, MachineSpec, Start, qemu_arguments, require_socket_path
+from deskfork.sandbox.machine import MachineFiles, MachineSpec, Start, qemu_arguments, require_usable_path
 from deskfork.transport.endpoint import TcpEndpoint
 from deskfork.transport.qmp import QmpClient
 
@@ -45,9 +45,9 @@ class RunningMachine:
 
         Raises:
             SandboxError: QEMU did not start, or ended at once.
-            ConfigError: The machine's folder has too long a path for sockets.
+            ConfigError: The machine's folder has a path that sockets or options cannot have.
         """
-        require_socket_path(files.qmp_socket)
+        require_usable_path(files.qmp_socket)
         process = launcher.start(
             name, qemu_arguments(spec, files, start), directory=files.directory, readable=readable, deadline=deadline
         )
