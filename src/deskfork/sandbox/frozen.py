@@ -16,6 +16,8 @@ from deskfork.core.errors import SandboxError
 from deskfork.sandbox.machine import MachineSpec
 
 MANIFEST_NAME = "manifest.json"
+FROZEN_NAMES = ("memory", "state", "disk.qcow2", "overlay.qcow2")
+"""The files of a template."""
 
 
 class FrozenFile(StrictModel):
@@ -117,11 +119,13 @@ class Frozen:
         return [self.directory, *(self.parent.lineage() if self.parent else [self.manifest.image_directory])]
 
     def check(self) -> None:
-        """Look for damage that can be seen without reading gigabytes: sizes, and the device state's hash.
+        """Look for damage to a template that can be seen without reading gigabytes: sizes, and the device state's hash.
 
         Raises:
             SandboxError: A file is missing, or is not what was frozen.
         """
+        if missing := set(FROZEN_NAMES) - self.manifest.files.keys():
+            raise SandboxError(f"{self._label}: its manifest lacks {', '.join(sorted(missing))}: {self._way_out}")
         for name, expected in self.manifest.files.items():
             path = self.directory / name
             try:
@@ -132,8 +136,7 @@ class Frozen:
                 raise SandboxError(
                     f"{self._label}: {name} has {actual} bytes instead of {expected.size}: {self._way_out}"
                 )
-        expected_hash = self.manifest.files["state"].sha256
-        if expected_hash and file_sha256(self.state) != expected_hash:
+        if file_sha256(self.state) != self.manifest.files["state"].sha256:
             raise SandboxError(f"{self._label}: the device state does not match its hash: {self._way_out}")
 
     @property
@@ -190,7 +193,8 @@ def copy_sparse(source: Path, target: Path) -> None:
     Raises:
         OSError: No space is left, or `source` cannot be read.
     """
-    with source.open("rb") as reader, target.open("wb") as writer:
+    # Unbuffered: the search for holes moves the place from which a buffer would be filled.
+    with source.open("rb", buffering=0) as reader, target.open("wb") as writer:
         size = os.fstat(reader.fileno()).st_size
         os.ftruncate(writer.fileno(), size)
         start = 0

@@ -16,6 +16,7 @@ from deskfork.core.errors import BootTimeout, SandboxError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.channels import Channels
 from deskfork.sandbox.frozen import (
+    FROZEN_NAMES,
     Frozen,
     FrozenFile,
     FrozenManifest,
@@ -57,8 +58,9 @@ def build_template(
         on_progress("hashing and storing")
         disk_bytes = (image.directory / "disk.raw").stat().st_size
         create_overlay(own.directory / "overlay.qcow2", target / "disk.qcow2", "qcow2", disk_bytes)
-        names = ("memory", "state", "disk.qcow2", "overlay.qcow2")
-        files = describe_files(own.directory, names, hashed=names[:3])
+        # The empty overlay names the template's folder, which is no part of its contents.
+        hashed = [name for name in FROZEN_NAMES if name != "overlay.qcow2"]
+        files = describe_files(own.directory, FROZEN_NAMES, hashed=hashed)
         partial = target.parent / f".{target.name}.{own.record.id}"
         partial.mkdir(mode=0o700)
         undo.callback(remove_folder, partial)
