@@ -100,9 +100,10 @@ def _leave_pages_to_the_mapping(path: Path, memory_bytes: int) -> int:
             raise SandboxError(f"{path}: QEMU's mapped-ram file names no block of {memory_bytes} bytes of memory")
         version, page, bitmap, pages = _HEADER.unpack_from(head, at + len(entry))
         bitmap_bytes = memory_bytes // _PAGE // 8
-        stream.seek(0, 2)
-        is_sound = version == 1 and page == _PAGE and pages % _PAGE == 0 and pages >= bitmap + bitmap_bytes
-        if not is_sound or pages >= stream.tell():
+        # Header, bitmap and pages follow one another in a file that holds them all.
+        places = (at + len(entry) + _HEADER.size, bitmap, bitmap + bitmap_bytes, pages, pages + memory_bytes)
+        is_sound = version == 1 and page == _PAGE and pages % _PAGE == 0
+        if not is_sound or list(places) != sorted(places) or places[-1] > stream.seek(0, 2):
             raise SandboxError(f"{path}: QEMU's mapped-ram header {version, page, bitmap, pages} is not understood")
         stream.seek(bitmap)
         stream.write(bytes(bitmap_bytes))
