@@ -43,6 +43,8 @@ def choose_launcher(name: str, cache_dir: Path) -> Launcher:
     """
     if name not in get_args(ProviderName):
         raise ConfigError(f"no provider {name!r} (known: {', '.join(get_args(ProviderName))})")
+    if name == "fake":
+        raise ConfigError("the provider fake has no machines: name docker or qemu")
     if name == "auto":
         name = "docker" if is_docker_answering() else "qemu"
     is_docker = name == "docker"
