@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from deskfork.core.atomic import write_atomic
 from deskfork.core.errors import ConfigError, SandboxError
@@ -29,7 +30,8 @@ def open_view(directory: Path) -> str:
     if not (NOVNC / "vnc.html").is_file():
         raise ConfigError(f"noVNC is not installed in {NOVNC}: `make setup` installs it (Debian package: novnc)")
     url = directory / _URL_NAME
-    if not url.exists():
+    if not _is_served(url):
+        url.unlink(missing_ok=True)
         server = subprocess.Popen(
             [sys.executable, "-m", "deskfork.sandbox.view", str(directory)],
             stdin=subprocess.DEVNULL,
@@ -41,6 +43,15 @@ def open_view(directory: Path) -> str:
             server.kill()
             raise SandboxError(f"{directory.name}: the page that shows it could not be served")
     return url.read_text()
+
+
+def _is_served(url: Path) -> bool:
+    try:
+        port = urlsplit(url.read_text()).port
+        socket.create_connection(("127.0.0.1", port or 0), timeout=5.0).close()
+    except OSError:
+        return False
+    return True
 
 
 def serve(directory: Path) -> None:
