@@ -146,7 +146,8 @@ def test_restore_brings_back_files_and_variables_and_branches_diverge(
 def test_a_closed_sandbox_refuses_everything_and_leaves_nothing(provider: SandboxProvider, tmp_path: Path) -> None:
     closed = provider.fork("desktop")
     name = closed.facts.id
-    closed.exec(["bash", "-c", "sleep 600 &"], timeout_s=5)
+    closed.exec(["bash", "-c", "sleep 600 &"], timeout_s=30)
+    taken = closed.checkpoint()
     closed.close()
     closed.close()
     assert not closed.is_alive()
@@ -158,6 +159,7 @@ def test_a_closed_sandbox_refuses_everything_and_leaves_nothing(provider: Sandbo
         closed.screenshot,
         closed.desktop,
         closed.checkpoint,
+        lambda: closed.restore(taken),
         lambda: closed.branch(1),
     ]
     for operation in refused:

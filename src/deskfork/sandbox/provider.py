@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
@@ -95,8 +96,10 @@ class VmProvider:
 
     def close(self) -> None:
         """Close every sandbox that is still open."""
-        for sandbox in list(self._open):
-            sandbox.close()
+        with ExitStack() as each:
+            for sandbox in list(self._open):
+                each.callback(sandbox.close)
+        # Not reached when one could not be closed: the reaper then tries again at our end.
         self._reaper.dismiss()
 
     def __enter__(self) -> Self:

@@ -174,6 +174,7 @@ class VmSandbox:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go back to a checkpoint of this sandbox; see `Sandbox.restore`."""
+        self._require_open()
         frozen = self._checkpoints.get(checkpoint.digest)
         if frozen is None:
             raise ConfigError(f"{self._claim.record.id}: {checkpoint.id} is no checkpoint of this sandbox")
@@ -280,9 +281,12 @@ class VmSandbox:
             deadline=Deadline.after(CHECKPOINT_TIMEOUT_S),
         )
 
-    def _require_alive(self) -> None:
+    def _require_open(self) -> None:
         if self._is_closed:
             raise SandboxError(f"{self._claim.record.id}: the sandbox is closed")
+
+    def _require_alive(self) -> None:
+        self._require_open()
         if not self._machine.process.is_alive():
             raise SandboxError(f"{self._claim.record.id}: the machine is gone: {self._machine.process.complaint()}")
 
