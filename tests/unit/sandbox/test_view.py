@@ -1,4 +1,4 @@
-"""Guards the page that shows a desktop: served only with its token, only on loopback, only as long as the sandbox is."""
+"""Guards the page that shows a desktop: behind its token, on loopback, and only for as long as the sandbox lives."""
 
 import os
 import signal
