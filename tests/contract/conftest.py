@@ -1,20 +1,13 @@
 """Every provider is held to the same promises: what a test here claims, the fake and both kinds of VM must do."""
 
-import os
 import uuid
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 
 import pytest
 
-from deskfork.core.config import cache_dir
-from deskfork.core.errors import ConfigError
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox, SandboxProvider
-from deskfork.sandbox.open import open_provider
-
-REQUIRED = "DESKFORK_REQUIRED_PROVIDERS"
-"""Names, separated by spaces, of providers that must not be skipped; `make test` sets it."""
 
 
 @pytest.fixture(
@@ -25,28 +18,12 @@ REQUIRED = "DESKFORK_REQUIRED_PROVIDERS"
         pytest.param("docker", marks=[pytest.mark.vm, pytest.mark.docker]),
     ],
 )
-def provider(request: pytest.FixtureRequest) -> Iterator[SandboxProvider]:
+def provider(
+    request: pytest.FixtureRequest, opened: Callable[[str], AbstractContextManager[SandboxProvider]]
+) -> Iterator[SandboxProvider]:
     """A provider whose templates are built."""
-    name = str(request.param)
-    try:
-        opened = open_provider(name, cache_dir())
-    except ConfigError as error:
-        unusable(name, error)
-    with closing(opened):
-        try:
-            for template in ("desktop", "jupyter"):
-                opened.describe(template)
-        except ConfigError as error:
-            unusable(name, error)
-        yield opened
-
-
-def unusable(name: str, error: ConfigError) -> None:
-    """Skip what needs the provider `name` and say why; fail if it was said to work here."""
-    reason = f"provider {name} cannot be used here: {error}"
-    if name in os.environ.get(REQUIRED, "").split():
-        pytest.fail(reason)
-    pytest.skip(reason)
+    with opened(str(request.param)) as provider:
+        yield provider
 
 
 @pytest.fixture(scope="session")
