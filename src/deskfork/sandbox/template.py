@@ -77,7 +77,10 @@ def template_directory(cache_dir: Path, recipe: Recipe, image: GuestImage, launc
             str(_FORMAT),
             image.digest,
             launcher.qemu_version(),
-            recipe.model_dump_json(),
+            recipe.name,
+            *recipe.opens,
+            # A set has no order that holds from one process to the next.
+            *sorted(recipe.opened),
             machine_spec(launcher).model_dump_json(),
         )
     )
