@@ -32,6 +32,7 @@ class QemuProcess:
         """Wrap a started child whose standard error goes to the file `stderr`."""
         self._child = child
         self._stderr = stderr
+        self._said = ""
         self.pid = child.pid
 
     def is_alive(self) -> bool:
@@ -52,14 +53,18 @@ class QemuProcess:
 
     def complaint(self) -> str:
         """Return the end of what QEMU wrote to its standard error."""
-        self._stderr.seek(0)
-        return self._stderr.read().decode(errors="replace").strip()[-500:]
+        if not self._stderr.closed:
+            self._stderr.seek(0)
+            self._said = self._stderr.read().decode(errors="replace").strip()[-500:]
+        return self._said
 
     def kill(self) -> None:
         """End QEMU and wait until it is gone."""
         if self._child.poll() is None:
             self._child.kill()
         self._child.wait()
+        self.complaint()
+        self._stderr.close()
 
 
 class QemuLauncher:
