@@ -233,6 +233,10 @@ class _Build:
         channels.observer.desktop()
         for _ in range(3):
             channels.kernel.run_cell("print(1)\n1", timeout_s=60.0)
+        # matplotlib 3.8 sets its inline backend up only after the first cell that plots: its figure would come as text.
+        inline = channels.kernel.run_cell("%matplotlib inline", timeout_s=120.0)
+        if inline.error or inline.timed_out:
+            raise SandboxError(f"template {self._recipe.name}: matplotlib could not be set up: {inline.error}")
         kernel_id = channels.kernel.kernel_id
         if kernel_id is None:
             raise SandboxError(f"template {self._recipe.name}: the kernel gateway named no kernel")
