@@ -1,10 +1,8 @@
 """Guards forks, checkpoints and branches: state that leaks between sandboxes, and sandboxes that outlive us."""
 
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,6 +14,7 @@ from deskfork.core.config import cache_dir
 from deskfork.core.errors import ConfigError, GuestFileError, SandboxError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox, SandboxProvider
+from left_behind import left_of
 
 SOON_S = 60.0
 NOTE = GUEST_DESKTOP / "note.txt"
@@ -39,32 +38,6 @@ def note(sandbox: Sandbox, folder: Path) -> str:
     target = folder / f"note-{time.monotonic_ns()}"
     sandbox.get(NOTE, target)
     return target.read_text()
-
-
-def processes_naming(text: str) -> list[str]:
-    """Return the ids of all processes of this machine with `text` in their command line or environment."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if text.encode() in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
-                found.append(entry.name)
-        except OSError:
-            continue
-    return found
-
-
-def left_of(name: str) -> list[str]:
-    """Return what there is of a sandbox on this machine: processes, folders, containers."""
-    parents = (cache_dir() / "sandboxes", Path(tempfile.gettempdir()))
-    folders = [str(path) for parent in parents for path in parent.glob("*") if name in path.name]
-    return processes_naming(name) + folders + containers(name)
-
-
-def containers(name: str) -> list[str]:
-    if shutil.which("docker") is None:
-        return []
-    command = ["docker", "ps", "-a", "--filter", f"label=deskfork.sandbox={name}", "--format", "container {{.ID}}"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.splitlines()
 
 
 def test_the_facts_are_those_of_the_template(provider: SandboxProvider, sandbox: Sandbox) -> None:
@@ -188,7 +161,7 @@ def test_a_sandbox_dies_with_its_owner(provider: SandboxProvider) -> None:
             assert owner.stdout is not None
             name = owner.stdout.readline().strip()
             assert name
-            assert processes_naming(name)
+            assert left_of(name)
         finally:
             owner.send_signal(signal.SIGKILL)
             owner.wait(20)
