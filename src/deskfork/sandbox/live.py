@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,7 @@ from pydantic import Field, ValidationError
 from deskfork.core.atomic import write_atomic
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError
+from deskfork.core.waiting import Deadline, wait_until
 
 RECORD_NAME = "sandbox.json"
 LOCK_NAME = "lock"
@@ -110,16 +112,16 @@ def claim(
         is_held=is_held,
     )
     # Locked before it has its name, so that nobody can take a folder that is just being made for an abandoned one.
-    partial = root / f".{sandbox_id}"
-    partial.mkdir(mode=0o700)
-    own = Claim(partial, record, -1)
+    unnamed = root / f".{sandbox_id}"
+    unnamed.mkdir(mode=0o700)
+    own = Claim(unnamed, record, -1)
     with ExitStack() as undo:
-        undo.callback(shutil.rmtree, partial, ignore_errors=True)
-        own.lock_fd = os.open(partial / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        undo.callback(shutil.rmtree, unnamed, ignore_errors=True)
+        own.lock_fd = os.open(unnamed / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         undo.callback(own.let_go)
         fcntl.flock(own.lock_fd, fcntl.LOCK_EX)
-        _write_record(partial, record)
-        own.directory = partial.rename(root / sandbox_id)
+        _write_record(unnamed, record)
+        own.directory = unnamed.rename(root / sandbox_id)
         undo.pop_all()
     return own
 
@@ -155,9 +157,8 @@ def take_abandoned(cache_dir: Path) -> Iterator[Claim]:
     for directory in _folders(cache_dir, with_partial=True):
         with suppress(OSError):
             lock_fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            # Whoever lists sandboxes holds a lock as well, for an instant; an owner's is there the second time, too.
+            if not wait_until(partial(_try_lock, lock_fd), Deadline.after(0.05), interval_s=0.01):
                 os.close(lock_fd)
                 continue
             record = read_record(directory) or SandboxRecord(
@@ -186,11 +187,19 @@ def _folders(cache_dir: Path, *, with_partial: bool = False) -> list[Path]:
     return [path for path in folders if not path.name.startswith(".") or (with_partial and _is_stale(path))]
 
 
-def _is_stale(partial: Path) -> bool:
+def _is_stale(unnamed: Path) -> bool:
     # A folder that is being made is without its lock for an instant; one that is a minute old was left by a crash.
     with suppress(OSError):
-        return time.time() - partial.stat().st_mtime > 60
+        return time.time() - unnamed.stat().st_mtime > 60
     return False
+
+
+def _try_lock(lock_fd: int) -> bool:
+    try:
+        fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _is_abandoned(directory: Path) -> bool:

@@ -1,11 +1,13 @@
 """Guards who owns a sandbox folder: a live one taken for abandoned is a trial killed, the reverse a machine leaked."""
 
+import fcntl
 import os
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -110,6 +112,17 @@ def test_looking_does_not_take(tmp_path: Path) -> None:
         process.wait(20)
     assert live_records(tmp_path) == []
     assert [taken.record.id for taken in take_abandoned(tmp_path)] == [sandbox_id]
+
+
+def test_who_looks_at_the_same_time_does_not_make_an_abandoned_folder_live(tmp_path: Path) -> None:
+    with owner(tmp_path) as (sandbox_id, process):
+        process.kill()
+        process.wait(20)
+    with (sandboxes_dir(tmp_path) / sandbox_id / LOCK_NAME).open() as lock:
+        # As `live_records` does in another process.
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        threading.Timer(0.01, fcntl.flock, (lock, fcntl.LOCK_UN)).start()
+        assert [taken.record.id for taken in take_abandoned(tmp_path)] == [sandbox_id]
 
 
 def test_what_was_taken_and_let_go_can_be_taken_again(tmp_path: Path) -> None:
