@@ -2,16 +2,21 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deskfork.core.config import cache_dir
+from deskfork.core.errors import SandboxError
 from deskfork.sandbox.frozen import MANIFEST_NAME, FrozenFile, file_sha256, read_frozen
 from deskfork.sandbox.provider import VmProvider
+from deskfork.sandbox.providers.qemu import QemuLauncher
+from deskfork.sandbox.recipes import recipe_dir
 from deskfork.sandbox.template import find_template
 
 Deskfork = Callable[..., Any]
@@ -128,6 +133,42 @@ def test_a_run_on_a_damaged_template(deskfork: Deskfork, template: Path, empty_c
 def test_a_guest_that_does_not_take_our_word(deskfork: Deskfork, template: Path, empty_cache: Path) -> None:
     edit_manifest(template, token="0" * 32)
     check_refused(start(deskfork, empty_cache), 3, "the fork did not answer")
+    check_nothing_left(empty_cache)
+
+
+@contextmanager
+def small_disk(cache: Path, size_mib: int) -> Iterator[Path]:
+    """Give the sandboxes of `cache` a disk of that size; yield where it is mounted."""
+    folder = cache / "sandboxes"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "tmpfs", str(folder)]
+    if os.getuid() or subprocess.run(mount, capture_output=True, timeout=30, check=False).returncode:
+        pytest.skip("a small disk can be mounted by root only")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], timeout=30, check=True)
+
+
+def test_a_full_disk(deskfork: Deskfork, template: Path, empty_cache: Path) -> None:
+    with small_disk(empty_cache, 1):
+        check_refused(start(deskfork, empty_cache), 3, "are free")
+        check_nothing_left(empty_cache)
+
+
+def test_a_disk_that_fills_up(template: Path, empty_cache: Path) -> None:
+    with (
+        small_disk(empty_cache, 90) as folder,
+        VmProvider(QemuLauncher(empty_cache), empty_cache, recipe_dir("guest")) as provider,
+        provider.fork("desktop") as sandbox,
+    ):
+        with pytest.raises(SandboxError, match="No space left"):
+            sandbox.checkpoint()
+        assert sandbox.run_cell("print(1)", timeout_s=30).stdout == "1\n", "it does not go on"
+        assert [path.name for path in folder.iterdir()] == [sandbox.facts.id]
+        assert not list(sandbox.directory.glob("memory*"))
+        with pytest.raises(SandboxError, match="is the disk full"):
+            sandbox.exec(["dd", "if=/dev/urandom", "of=large", "bs=1M", "count=100", "conv=fsync"], timeout_s=4)
     check_nothing_left(empty_cache)
 
 

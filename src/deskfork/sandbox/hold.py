@@ -9,6 +9,7 @@ import selectors
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from deskfork.core.errors import ConfigError, DeskforkError, SandboxError
@@ -55,7 +56,8 @@ def stop(cache_dir: Path, record: SandboxRecord) -> None:
         raise ConfigError(
             f"sandbox {record.id} belongs to process {record.owner_pid}, which ends it itself: stop that process"
         )
-    os.kill(record.owner_pid, signal.SIGTERM)
+    with suppress(ProcessLookupError):
+        os.kill(record.owner_pid, signal.SIGTERM)
     directory = sandboxes_dir(cache_dir) / record.id
     if not wait_until(lambda: not directory.exists(), Deadline.after(STOP_TIMEOUT_S)):
         raise SandboxError(f"sandbox {record.id} did not end in {STOP_TIMEOUT_S:.0f} s: try `deskfork sandbox prune`")

@@ -75,6 +75,18 @@ class RunningMachine:
             raise
         return cls(name, process, qmp, endpoints, files)
 
+    def trouble(self) -> str:
+        """Return what keeps the machine from answering, as far as QEMU knows; empty when nothing does."""
+        if not self.process.is_alive():
+            return f"QEMU ended: {self.process.complaint() or 'it said nothing'}"
+        try:
+            is_stopped = self.qmp.status() == "io-error"
+        except TransportError as error:
+            return str(error)
+        return (
+            f"QEMU stopped it because {self.files.disk} could not be written: is the disk full?" if is_stopped else ""
+        )
+
     def close(self) -> None:
         """End QEMU; calling it again does nothing."""
         self.process.kill()

@@ -1,9 +1,11 @@
 """A sandbox that is a QEMU machine, whichever provider started it."""
 
+import errno
+import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Self
 
@@ -18,12 +20,14 @@ from deskfork.sandbox.checkpoint import take_checkpoint
 from deskfork.sandbox.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Address, Claim
-from deskfork.sandbox.machine import Start
+from deskfork.sandbox.machine import MachineFiles, Start
 from deskfork.sandbox.running import RunningMachine, fork_files
 from deskfork.transport.screen import decode_ppm
 
 FORK_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 180.0
+SPACE_MIB = 64
+"""What a fork wants to find free for what it is going to write; QEMU stops a guest whose disk cannot be written."""
 LOGS_TIMEOUT_S = 30.0
 MAX_LOG_BYTES = 4 * 1024 * 1024
 
@@ -105,13 +109,13 @@ class VmSandbox:
         """Run one program in the guest; see `Guest.exec`."""
         self._require_alive()
         ssh = self._channels.root_ssh if as_root else self._channels.user_ssh
-        with self._blaming_a_dead_machine():
+        with self._blaming_the_machine():
             return ssh.exec(argv, env={"DISPLAY": ":0", **(env or {})}, cwd=cwd, timeout_s=timeout_s)
 
     def put(self, source: Path | bytes, target: PurePosixPath, *, timeout_s: float = 60.0) -> None:
         """Copy into the guest; see `Guest.put`."""
         self._require_alive()
-        with self._blaming_a_dead_machine():
+        with self._blaming_the_machine():
             self._channels.user_ssh.put(source, target, timeout_s=timeout_s)
 
     def get(
@@ -119,27 +123,27 @@ class VmSandbox:
     ) -> None:
         """Copy out of the guest; see `Guest.get`."""
         self._require_alive()
-        with self._blaming_a_dead_machine():
+        with self._blaming_the_machine():
             self._channels.user_ssh.get(source, target, max_bytes=max_bytes, timeout_s=timeout_s)
 
     def run_cell(self, code: str, *, timeout_s: float) -> CellResult:
         """Run Python in the guest's kernel; see `Guest.run_cell`."""
         self._require_alive()
-        with self._blaming_a_dead_machine():
+        with self._blaming_the_machine():
             return self._channels.kernel.run_cell(code, timeout_s=timeout_s)
 
     def screenshot(self) -> Image:
         """Return the screen as QEMU shows it; see `Guest.screenshot`."""
         self._require_alive()
         picture = self._claim.directory / "screen.ppm"
-        with self._blaming_a_dead_machine():
+        with self._blaming_the_machine():
             self._machine.qmp.screendump(picture)
             return decode_ppm(picture)
 
     def desktop(self) -> DesktopState:
         """Ask the observer; see `Guest.desktop`."""
         self._require_alive()
-        with self._blaming_a_dead_machine():
+        with self._blaming_the_machine():
             return self._channels.observer.desktop()
 
     def is_alive(self) -> bool:
@@ -225,17 +229,8 @@ class VmSandbox:
     def _go_on_from(self, frozen: Frozen) -> tuple[RunningMachine, Channels]:
         deadline = Deadline.after(FORK_TIMEOUT_S)
         manifest, name = frozen.manifest, self._claim.record.id
-        directory = self._claim.directory
-        files = fork_files(directory, frozen)
-        try:
-            for stale in (files.qmp_socket, files.vnc_socket):
-                stale.unlink(missing_ok=True)
-            files.disk.unlink(missing_ok=True)
-            shutil.copyfile(frozen.empty_overlay, files.disk)
-            files.token.write_text("-")
-            files.authorized_key.write_text("-")
-        except OSError as error:
-            raise SandboxError(f"{name}: its files could not be written to {directory}: {error}") from error
+        files = fork_files(self._claim.directory, frozen)
+        self._write_files(files, frozen)
         start = Start(
             incoming=f"file:{frozen.state}",
             network=self._claim.record.network,
@@ -257,18 +252,38 @@ class VmSandbox:
             try:
                 channels.adopt(name, machine.endpoints["kernel"], manifest.kernel_id, deadline)
             except TransportError as error:
-                said = machine.process.complaint()
+                trouble = machine.trouble()
                 raise SandboxError(
-                    f"{name}: the fork did not answer: {error}{f' (QEMU: {said})' if said else ''}"
+                    f"{name}: the fork did not answer: {error}{f' ({trouble})' if trouble else ''}"
                 ) from error
+            self._record(machine, frozen)
             undo.pop_all()
-        self._claim.update(
-            qemu_pid=machine.process.pid,
-            endpoints={key: Address(host=at.host, port=at.port) for key, at in machine.endpoints.items()},
-            private_key=frozen.private_key,
-            ssh_host_key=manifest.ssh_host_key,
-        )
         return machine, channels
+
+    def _write_files(self, files: MachineFiles, frozen: Frozen) -> None:
+        try:
+            status = os.statvfs(files.directory)
+            if status.f_bavail * status.f_frsize < SPACE_MIB << 20:
+                raise OSError(errno.ENOSPC, f"less than {SPACE_MIB} MiB are free; free some, or set DESKFORK_CACHE")
+            for stale in (files.qmp_socket, files.vnc_socket):
+                stale.unlink(missing_ok=True)
+            files.disk.unlink(missing_ok=True)
+            shutil.copyfile(frozen.empty_overlay, files.disk)
+            files.token.write_text("-")
+            files.authorized_key.write_text("-")
+        except OSError as error:
+            raise SandboxError(f"{files.directory.name}: its files could not be written: {error}") from error
+
+    def _record(self, machine: RunningMachine, frozen: Frozen) -> None:
+        try:
+            self._claim.update(
+                qemu_pid=machine.process.pid,
+                endpoints={key: Address(host=at.host, port=at.port) for key, at in machine.endpoints.items()},
+                private_key=frozen.private_key,
+                ssh_host_key=frozen.manifest.ssh_host_key,
+            )
+        except OSError as error:
+            raise SandboxError(f"{machine.name}: its record could not be written: {error}") from error
 
     def _freeze_here(self) -> Frozen:
         self._require_alive()
@@ -290,19 +305,12 @@ class VmSandbox:
         if not self._machine.process.is_alive():
             raise SandboxError(f"{self._claim.record.id}: the machine is gone: {self._machine.process.complaint()}")
 
-    def _blaming_a_dead_machine(self) -> "_DeathCheck":
-        return _DeathCheck(self)
-
-
-class _DeathCheck:
-    """Turns a channel's failure into a SandboxError when the machine behind it is gone."""
-
-    def __init__(self, sandbox: VmSandbox) -> None:
-        self._sandbox = sandbox
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, InfraError) and not self._sandbox.is_alive():
-            raise SandboxError(f"{self._sandbox.facts.id}: the machine is gone: {error}") from error
+    @contextmanager
+    def _blaming_the_machine(self) -> Iterator[None]:
+        """Turn a channel's failure into a SandboxError when the machine behind it does not run."""
+        try:
+            yield
+        except InfraError as error:
+            if trouble := self._machine.trouble():
+                raise SandboxError(f"{self._claim.record.id}: {error} ({trouble})") from error
+            raise
