@@ -1,48 +1,24 @@
 """The images that templates are made from: the guest's disk, and the root filesystem of QEMU's container."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
-from pydantic import ValidationError
-
-from deskfork.core.atomic import write_atomic
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError, InfraError
 from deskfork.sandbox.image_guest import DEFAULT_MIRROR, PROGRAMS, GuestStages, bootstrap
-from deskfork.sandbox.image_seal import SEAL_NAME, FileSeal, Seal, damage, read_seal
-from deskfork.sandbox.image_workshop import (
-    Progress,
-    Stage,
-    Workshop,
-    key_of,
-    require_programs,
-    require_root,
-    require_space,
-)
+from deskfork.sandbox.image_host import require_programs, require_root, require_space
+from deskfork.sandbox.image_keys import key_of
+from deskfork.sandbox.image_seal import Seal, damage
+from deskfork.sandbox.image_store import ImageManifest, Kind, manifests, publish
+from deskfork.sandbox.image_workshop import Progress, Stage, Workshop
 
-MANIFEST_NAME = "manifest.json"
 GUEST_BUILD_GIB = 11.0
 """Four artifacts of 1.4, 0.4, 0.6 and 2.5 GiB, and the root filesystem while the disk is made."""
 QEMU_BUILD_GIB = 1.0
 GUEST_PACKAGE = Path(__file__).resolve().parents[2] / "deskfork_guest"
-
-Kind = Literal["guest", "qemu"]
-
-
-class ImageManifest(StrictModel):
-    """What lies beside an image's files."""
-
-    kind: Kind
-    key: str
-    """Hash of the recipe that it was built by."""
-    digest: str
-    """Hash of its contents: two builds by one recipe differ, because Debian's packages move on."""
-    built_at: datetime
-    files: dict[str, FileSeal]
 
 
 @dataclass(frozen=True)
@@ -162,7 +138,7 @@ def list_images(cache_dir: Path, *, guest_recipe: Path, qemu_recipe: Path) -> li
             disk_mib=sum(path.stat().st_blocks for path in directory.iterdir()) * 512 / 2**20,
             is_current=manifest.key == wanted[manifest.kind],
         )
-        for manifest, directory in _manifests(cache_dir)
+        for manifest, directory in manifests(cache_dir)
     ]
 
 
@@ -199,7 +175,7 @@ def _build(
         require_space(cache_dir, needed_gib)
         try:
             workshop.ensure(stages)
-            made = _publish(cache_dir, kind, key, workshop.artifact(stages[-1]))
+            made = publish(cache_dir, kind, key, workshop.artifact(stages[-1]))
         except OSError as exc:
             raise InfraError(f"{kind} image: {exc}") from exc
         workshop.say(f"built {made[1]}")
@@ -208,7 +184,7 @@ def _build(
 
 def _existing(cache_dir: Path, kind: Kind, key: str, workshop: Workshop) -> tuple[ImageManifest, Path] | None:
     """Return the image with that key if every byte of it is what it was; remove damaged ones."""
-    for manifest, directory in _manifests(cache_dir):
+    for manifest, directory in manifests(cache_dir):
         if (manifest.kind, manifest.key) == (kind, key):
             what = damage(directory, Seal(files=manifest.files), check_contents=True)
             if what is None:
@@ -220,39 +196,10 @@ def _existing(cache_dir: Path, kind: Kind, key: str, workshop: Workshop) -> tupl
     return None
 
 
-def _publish(cache_dir: Path, kind: Kind, key: str, artifact: Path) -> tuple[ImageManifest, Path]:
-    """Move a finished artifact to where images are found."""
-    sealed = read_seal(artifact)
-    if sealed is None:
-        raise InfraError(f"{artifact} has no seal: its file system loses files")
-    manifest = ImageManifest(kind=kind, key=key, digest=sealed.digest, built_at=datetime.now(UTC), files=sealed.files)
-    write_atomic(artifact / MANIFEST_NAME, manifest.model_dump_json(indent=1) + "\n")
-    (artifact / SEAL_NAME).unlink()
-    directory = _images_dir(cache_dir) / f"{kind}-{manifest.digest[:16]}"
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    artifact.rename(directory)
-    return manifest, directory
-
-
 def _find(cache_dir: Path, kind: Kind, key: str) -> tuple[ImageManifest, Path]:
-    for manifest, directory in _manifests(cache_dir):
+    for manifest, directory in manifests(cache_dir):
         if (manifest.kind, manifest.key) == (kind, key):
             if what := damage(directory, Seal(files=manifest.files), check_contents=False):
                 raise ConfigError(f"the {kind} image is damaged ({what}): run `deskfork image build`")
             return manifest, directory
     raise ConfigError(f"the {kind} image is not built, or its recipe has changed since: run `deskfork image build`")
-
-
-def _manifests(cache_dir: Path) -> Iterator[tuple[ImageManifest, Path]]:
-    """Yield all images whose manifest can be read, newest first."""
-    found: list[tuple[ImageManifest, Path]] = []
-    for path in _images_dir(cache_dir).glob(f"*/{MANIFEST_NAME}"):
-        try:
-            found.append((ImageManifest.model_validate_json(path.read_bytes()), path.parent))
-        except (ValidationError, FileNotFoundError):
-            continue
-    yield from sorted(found, key=lambda image: image[0].built_at, reverse=True)
-
-
-def _images_dir(cache_dir: Path) -> Path:
-    return cache_dir / "images"

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import hashlib
 import os
 import re
 import selectors
@@ -19,7 +18,6 @@ from deskfork.core.errors import ConfigError, InfraError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.image_seal import is_intact, seal
 
-GIB = 1024**3
 LOCK_TIMEOUT_S = 3600.0
 KILL_TIMEOUT_S = 10.0
 _COMPLAINT = re.compile(r"^(E:|ERROR|error|fatal|[\w./-]+: )", re.IGNORECASE)
@@ -47,29 +45,6 @@ class Stage:
     weight_s: float
     """Roughly how long it takes."""
     timeout_s: float
-
-
-def key_of(*parts: str | bytes) -> str:
-    """Return the hash of `parts`, told apart from any other split of the same bytes."""
-    digest = hashlib.sha256()
-    for part in parts:
-        raw = part.encode() if isinstance(part, str) else part
-        digest.update(len(raw).to_bytes(8, "big") + raw)
-    return digest.hexdigest()
-
-
-def tree_key(root: Path) -> str:
-    """Return the hash of all files and links below `root`: names, contents, and whether they are executable."""
-    parts: list[bytes] = []
-    for path in sorted(root.rglob("*")):
-        if "__pycache__" in path.parts or (path.is_dir() and not path.is_symlink()):
-            continue
-        parts.append(str(path.relative_to(root)).encode())
-        if path.is_symlink():
-            parts += [b"link", os.fsencode(path.readlink())]
-        else:
-            parts += [b"executable" if os.access(path, os.X_OK) else b"file", path.read_bytes()]
-    return key_of(*parts)
 
 
 class Workshop:
@@ -246,38 +221,3 @@ def _try_lock(stream: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def require_programs(packages: Mapping[str, str]) -> None:
-    """Check that each program is installed.
-
-    Args:
-        packages: The Debian package of each program.
-
-    Raises:
-        ConfigError: Some are missing.
-    """
-    missing = sorted({package for program, package in packages.items() if shutil.which(program) is None})
-    if missing:
-        raise ConfigError(f"building images needs Debian packages that are not installed: {' '.join(missing)}")
-
-
-def require_root() -> None:
-    """Check that we may make device files and change roots.
-
-    Raises:
-        ConfigError: We are not root.
-    """
-    if os.geteuid() != 0:
-        raise ConfigError("building images needs root (it makes a Debian root filesystem): run it with sudo -E")
-
-
-def require_space(folder: Path, needed_gib: float) -> None:
-    """Check that the disk of `folder` has room.
-
-    Raises:
-        ConfigError: It has not.
-    """
-    available_gib = shutil.disk_usage(folder).free / GIB
-    if available_gib < needed_gib:
-        raise ConfigError(f"{folder}: building needs {needed_gib:.0f} GiB of free disk, there are {available_gib:.1f}")
