@@ -131,7 +131,8 @@ class Workshop:
         try:
             yield work
         finally:
-            shutil.rmtree(work)
+            # Whatever cannot be removed now, the next build removes: it must not hide why this one failed.
+            shutil.rmtree(work, ignore_errors=True)
 
     def kept_folder(self, name: str) -> Path:
         """Return a folder that stays when a build fails; who no longer needs it removes it."""
@@ -160,8 +161,7 @@ class Workshop:
             ConfigError: There is no such program.
             InfraError: It failed, or did not end before the stage's deadline.
         """
-        # Should we be killed, the program must not go on in a folder that the next build clears away.
-        command = ["setpriv", "--pdeathsig", "KILL", *argv]
+        command = [*_leash(), *argv]
         try:
             process = subprocess.Popen(
                 command,
@@ -213,6 +213,18 @@ class Workshop:
                         complaint = line if _COMPLAINT.match(line) else complaint
                 if not block:
                     return complaint if complaint != "no output" else last
+
+
+def _leash() -> list[str]:
+    """Return what to run a program under, so that no descendant of it outlives this process or the program itself.
+
+    mmdebstrap's children leave its process group; without a process namespace they go on in a folder that the
+    next build clears away.
+    """
+    leash = ["setpriv", "--pdeathsig", "KILL"]
+    if os.geteuid() == 0:
+        leash += ["unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
+    return leash
 
 
 def _try_lock(stream: IO[str]) -> bool:
