@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from deskfork.core.waiting import Deadline, wait_until
+from deskfork.sandbox.base import Sandbox
 from deskfork.sandbox.provider import VmProvider
 
 SOON_S = 60.0
@@ -22,14 +23,14 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
 """
 
 
-def host_address(provider: VmProvider) -> tuple[str, str]:
+def host_address(sandbox: Sandbox) -> tuple[str, str]:
     """Return an address of this machine to listen at, and the one by which a guest with a network finds it."""
-    if provider.name == "qemu":
+    if sandbox.facts.provider == "qemu":
         return "127.0.0.1", "10.0.2.2"
     # In a container 10.0.2.2 is the container itself; this machine is its gateway.
-    gateway = ["docker", "network", "inspect", "bridge", "-f", "{{(index .IPAM.Config 0).Gateway}}"]
-    found = subprocess.run(gateway, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
-    return found, found
+    command = ["docker", "inspect", f"deskfork-{sandbox.facts.id}", "-f", "{{.NetworkSettings.Gateway}}"]
+    gateway = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    return gateway, gateway
 
 
 @contextmanager
@@ -49,25 +50,28 @@ def listening(address: str) -> Iterator[tuple[int, list[str]]]:
 
         thread = threading.Thread(target=accept)
         thread.start()
-        yield listener.getsockname()[1], callers
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join(SOON_S)
+        try:
+            yield listener.getsockname()[1], callers
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(SOON_S)
 
 
 def test_a_guest_has_no_way_out(provider: VmProvider) -> None:
-    address, seen_as = host_address(provider)
-    with listening(address) as (port, callers), provider.fork("desktop") as sandbox:
+    with provider.fork("desktop") as sandbox:
         assert sandbox.facts.network is False
-        for host in {seen_as, "10.0.2.2"}:
-            assert sandbox.run_cell(CONNECT.format(host=host, port=port), timeout_s=SOON_S).error is not None
+        address, seen_as = host_address(sandbox)
+        with listening(address) as (port, callers):
+            for host in {seen_as, "10.0.2.2"}:
+                assert sandbox.run_cell(CONNECT.format(host=host, port=port), timeout_s=SOON_S).error is not None
+        assert callers == []
         assert sandbox.run_cell(ASK_NAME, timeout_s=SOON_S).error is not None
-    assert callers == []
 
 
 def test_a_guest_that_was_given_a_network_reaches_the_host(provider: VmProvider) -> None:
-    address, seen_as = host_address(provider)
-    with listening(address) as (port, callers), provider.fork("desktop", network=True) as sandbox:
+    with provider.fork("desktop", network=True) as sandbox:
         assert sandbox.facts.network is True
-        done = sandbox.run_cell(CONNECT.format(host=seen_as, port=port), timeout_s=SOON_S)
-        assert done.error is None
-        assert wait_until(lambda: len(callers) == 1, Deadline.after(10)), callers
+        address, seen_as = host_address(sandbox)
+        with listening(address) as (port, callers):
+            assert sandbox.run_cell(CONNECT.format(host=seen_as, port=port), timeout_s=SOON_S).error is None
+            assert wait_until(lambda: len(callers) == 1, Deadline.after(10)), callers
