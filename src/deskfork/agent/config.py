@@ -29,7 +29,7 @@ class ModelSettings(StrictModel):
 class _GuestAgentConfig(StrictModel):
     observe: tuple[ObserveConfig, ...] = (ScreenshotConfig(),)
     """Step callbacks, in order."""
-    cell_timeout_s: float = Field(default=120.0, gt=0)
+    cell_timeout_s: float = Field(default=300.0, gt=0)
     """For one cell; then it is interrupted and the agent told so."""
     output_chars: int = Field(default=20_000, ge=200)
     """How much of one cell's output goes into the conversation: its head and its tail."""
