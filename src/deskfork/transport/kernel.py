@@ -28,7 +28,7 @@ MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 """What is kept of a cell's output unless told otherwise."""
 MAX_CODE_BYTES = 8 * 1024 * 1024
 """Tornado closes the connection on a message of 10 MiB."""
-INTERRUPT_GRACE_S = 5.0
+INTERRUPT_GRACE_S = 20.0
 """How long an interrupted cell may take to end, or to send more of its output, before its kernel counts as lost."""
 BACKLOG_GRACE_S = 30.0
 """How long an interrupted cell's output may go on coming: a cell that prints in a loop leaves up to 1 GB on its way."""
