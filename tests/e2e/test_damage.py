@@ -13,6 +13,8 @@ import pytest
 
 from deskfork.core.config import cache_dir
 from deskfork.core.errors import SandboxError
+from deskfork.core.waiting import Deadline, wait_until
+from deskfork.sandbox.base import Sandbox
 from deskfork.sandbox.frozen import MANIFEST_NAME, FrozenFile, file_sha256, read_frozen
 from deskfork.sandbox.provider import VmProvider
 from deskfork.sandbox.providers.qemu import QemuLauncher
@@ -156,6 +158,14 @@ def test_a_full_disk(deskfork: Deskfork, template: Path, empty_cache: Path) -> N
         check_nothing_left(empty_cache)
 
 
+def refusal(sandbox: Sandbox) -> SandboxError | None:
+    try:
+        sandbox.exec(["sync"], timeout_s=3)
+    except SandboxError as error:
+        return error
+    return None
+
+
 def test_a_disk_that_fills_up(template: Path, empty_cache: Path) -> None:
     with (
         small_disk(empty_cache, 90) as folder,
@@ -167,8 +177,8 @@ def test_a_disk_that_fills_up(template: Path, empty_cache: Path) -> None:
         assert sandbox.run_cell("print(1)", timeout_s=30).stdout == "1\n", "it does not go on"
         assert [path.name for path in folder.iterdir()] == [sandbox.facts.id]
         assert not list(sandbox.directory.glob("memory*"))
-        with pytest.raises(SandboxError, match="is the disk full"):
-            sandbox.exec(["dd", "if=/dev/urandom", "of=large", "bs=1M", "count=100", "conv=fsync"], timeout_s=4)
+        sandbox.exec(["bash", "-c", "dd if=/dev/urandom of=large bs=1M count=100 conv=fsync &"], timeout_s=30)
+        assert "is the disk full" in str(wait_until(lambda: refusal(sandbox), Deadline.after(90)))
     check_nothing_left(empty_cache)
 
 
