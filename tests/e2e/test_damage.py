@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deskfork.core.config import cache_dir
-from deskfork.core.errors import SandboxError
+from deskfork.core.errors import HostDiskFull, SandboxError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import Sandbox
 from deskfork.sandbox.frozen import MANIFEST_NAME, FrozenFile, file_sha256, read_frozen
@@ -158,10 +158,10 @@ def test_a_full_disk(deskfork: Deskfork, template: Path, empty_cache: Path) -> N
         check_nothing_left(empty_cache)
 
 
-def refusal(sandbox: Sandbox) -> SandboxError | None:
+def refusal(sandbox: Sandbox) -> HostDiskFull | None:
     try:
         sandbox.exec(["sync"], timeout_s=3)
-    except SandboxError as error:
+    except HostDiskFull as error:
         return error
     return None
 
@@ -178,7 +178,7 @@ def test_a_disk_that_fills_up(template: Path, empty_cache: Path) -> None:
         assert [path.name for path in folder.iterdir()] == [sandbox.facts.id]
         assert not list(sandbox.directory.glob("memory*"))
         sandbox.exec(["bash", "-c", "dd if=/dev/urandom of=large bs=1M count=100 conv=fsync &"], timeout_s=30)
-        assert "is the disk full" in str(wait_until(lambda: refusal(sandbox), Deadline.after(90)))
+        assert "could not be written" in str(wait_until(lambda: refusal(sandbox), Deadline.after(90)))
     check_nothing_left(empty_cache)
 
 

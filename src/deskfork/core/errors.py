@@ -29,6 +29,10 @@ class BootTimeout(SandboxError, TimeoutError):
     """The guest's services did not all answer within the boot deadline."""
 
 
+class HostDiskFull(InfraError):
+    """QEMU stopped a guest because the host had no room for what it wrote; never taken for the agent's doing."""
+
+
 class TransportError(InfraError):
     """SSH, kernel, observer or QMP did not answer as agreed."""
 

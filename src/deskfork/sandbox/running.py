@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from deskfork.core.errors import SandboxError, TransportError
+from deskfork.core.errors import HostDiskFull, SandboxError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher, MachineProcess
@@ -76,16 +76,23 @@ class RunningMachine:
         return cls(name, process, qmp, endpoints, files)
 
     def trouble(self) -> str:
-        """Return what keeps the machine from answering, as far as QEMU knows; empty when nothing does."""
+        """Return what keeps the machine from answering, as far as QEMU knows; empty when nothing does.
+
+        Raises:
+            HostDiskFull: QEMU stopped the guest because its disk could not be written.
+        """
         if not self.process.is_alive():
             return f"QEMU ended: {self.process.complaint() or 'it said nothing'}"
         try:
-            is_stopped = self.qmp.status() == "io-error"
+            status = self.qmp.status()
         except TransportError as error:
             return str(error)
-        return (
-            f"QEMU stopped it because {self.files.disk} could not be written: is the disk full?" if is_stopped else ""
-        )
+        if status == "io-error":
+            raise HostDiskFull(
+                f"{self.name}: QEMU stopped the guest because {self.files.disk} could not be written: "
+                "free some space on that disk, or set DESKFORK_CACHE to a folder on another"
+            )
+        return ""
 
     def close(self) -> None:
         """End QEMU; calling it again does nothing."""

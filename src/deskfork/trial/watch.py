@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from PIL.Image import Image
 
 from deskfork.agent.prelude import PRELUDE
-from deskfork.core.errors import InfraError
+from deskfork.core.errors import HostDiskFull, InfraError
 from deskfork.core.types import CellResult, CommandResult, DesktopState
 from deskfork.sandbox.base import MAX_FETCH_BYTES, Sandbox
 
@@ -18,9 +18,12 @@ class WatchedGuest:
         self._sandbox = sandbox
         self._has_run_cell = False
         self._failed_in_cell = False
+        self._host_failed = False
 
     def is_lost(self) -> bool:
         """Whether a cell of the agent took the kernel or the way to it along, or the machine died since the first."""
+        if self._host_failed:
+            return False
         return self._failed_in_cell or (self._has_run_cell and not self._sandbox.is_alive())
 
     def run_cell(self, code: str, *, timeout_s: float) -> CellResult:
@@ -30,6 +33,9 @@ class WatchedGuest:
         self._has_run_cell = True
         try:
             return self._sandbox.run_cell(code, timeout_s=timeout_s)
+        except HostDiskFull:
+            self._host_failed = True
+            raise
         except InfraError:
             self._failed_in_cell = True
             raise

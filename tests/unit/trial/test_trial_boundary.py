@@ -178,3 +178,9 @@ def test_a_record_that_cannot_be_written_closes_the_sandbox_and_takes_the_score(
     (result,) = bench.run()
     assert (result.status, result.score) == (TrialStatus.INFRA_ERROR, None)
     assert folder in result.error
+
+
+def test_a_host_without_room_is_never_taken_for_the_agents_doing(bench: Any) -> None:
+    (result,) = bench.run(FakeFaults(host_full_in_cell=FIRST_AGENT_CELL))
+    assert (result.status, result.score) == (TrialStatus.INFRA_ERROR, None)
+    assert "disk is full" in result.error

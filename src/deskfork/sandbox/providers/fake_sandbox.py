@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 from PIL import Image, ImageDraw
 
-from deskfork.core.errors import ConfigError, KernelLost, SandboxError
+from deskfork.core.errors import ConfigError, HostDiskFull, KernelLost, SandboxError
 from deskfork.core.types import CellResult, CommandResult, DesktopState
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import MAX_FETCH_BYTES, Checkpoint, Sandbox, SandboxFacts
@@ -33,6 +33,8 @@ class FakeFaults:
     """The first so many forks raise SandboxError."""
     dies_in_cell: int | None = None
     """The machine is gone as soon as its cell of this number was started; every cell counts, from 1."""
+    host_full_in_cell: int | None = None
+    """The host's disk is full when its cell of this number writes; every cell counts, from 1."""
     dies_in_exec: int | None = None
     """The same for programs."""
     dying_sandboxes: int | None = None
@@ -123,9 +125,12 @@ class FakeSandbox:
     def run_cell(self, code: str, *, timeout_s: float) -> CellResult:
         """Run a cell in the kernel process."""
         kernel = self._running()
-        if self._count("cell") == self._faults.dies_in_cell:
+        cell = self._count("cell")
+        if cell == self._faults.host_full_in_cell:
+            raise HostDiskFull(f"{self._facts.id}: the host's disk is full (in cell {cell})")
+        if cell == self._faults.dies_in_cell:
             self._die()
-            raise KernelLost(f"{self._facts.id}: the machine is gone (in cell {self._counts['cell']})")
+            raise KernelLost(f"{self._facts.id}: the machine is gone (in cell {cell})")
         return kernel.run(code, timeout_s)
 
     def screenshot(self) -> Image.Image:
