@@ -1,6 +1,7 @@
 """How tests get providers of real machines, and what happens where there are none."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import NoReturn
@@ -15,6 +16,14 @@ from deskfork.sandbox.open import open_provider
 REQUIRED = "DESKFORK_REQUIRED_PROVIDERS"
 """Names, separated by spaces, of providers that must not be skipped; `make test` sets it."""
 TEMPLATES = ("desktop", "jupyter")
+
+
+def pytest_configure() -> None:
+    """Take signals as a terminal's programs do: started in the background, tests and their children would ignore some."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
