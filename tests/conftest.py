@@ -19,7 +19,7 @@ TEMPLATES = ("desktop", "jupyter")
 
 
 def pytest_configure() -> None:
-    """Take signals as a terminal's programs do: started in the background, tests and their children would ignore some."""
+    """Take signals as a terminal's programs do: what is started in the background may have to ignore some."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
