@@ -13,7 +13,7 @@ from transport_services import Gateway, StartPeer
 from deskfork.core.errors import ConfigError, KernelLost, TransportError
 from deskfork.core.types import FINAL_ANSWER_MIME
 from deskfork.core.waiting import Deadline
-from deskfork.transport.kernel import BACKLOG_GRACE_S, KernelClient
+from deskfork.transport.kernel import BACKLOG_GRACE_S, INTERRUPT_GRACE_S, KernelClient
 from deskfork.transport.kernel_messages import KernelMessage, encode_json
 
 
@@ -157,9 +157,9 @@ def test_a_connection_lost_between_cells_is_opened_anew(kernel: KernelClient) ->
 
 
 def test_a_kernel_that_ignores_its_interrupt_is_lost_and_takes_no_more_cells(kernel: KernelClient) -> None:
-    stubborn = """
+    stubborn = f"""
 import time
-until = time.monotonic() + 6.5
+until = time.monotonic() + {INTERRUPT_GRACE_S + 5}
 while time.monotonic() < until:
     try:
         time.sleep(0.1)
