@@ -52,7 +52,12 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
             yield Gateway(endpoint, token, process)
         finally:
             process.terminate()
-            process.wait(20)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                # It waits for a kernel that a test left busy.
+                process.kill()
+                process.wait(20)
             # A kernel that the gateway was just restarting outlives it.
             for kernel_process in processes_mentioning(str(home)):
                 os.kill(kernel_process, signal.SIGKILL)
