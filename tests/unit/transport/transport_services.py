@@ -56,7 +56,8 @@ class Peer:
         self.listener = socket.socket(family, socket.SOCK_STREAM)
         self.listener.bind(self.address)
         self.listener.listen()
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._accepting = threading.Thread(target=self._serve, daemon=True)
+        self._accepting.start()
 
     @property
     def endpoint(self) -> TcpEndpoint:
@@ -76,10 +77,17 @@ class Peer:
 
     def close(self) -> None:
         # close() alone does not wake a thread that waits in accept().
-        for each in (self.listener, *self._open):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+        _end(self.listener)
+        # What it was just accepting is in the list only when it has ended.
+        self._accepting.join(10)
+        for each in self._open:
+            _end(each)
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 StartPeer = Callable[..., Peer]
