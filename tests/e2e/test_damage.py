@@ -16,9 +16,9 @@ from deskfork.core.errors import HostDiskFull, SandboxError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import Sandbox
 from deskfork.sandbox.frozen import MANIFEST_NAME, FrozenFile, file_sha256, read_frozen
+from deskfork.sandbox.images.recipes import recipe_dir
 from deskfork.sandbox.provider import VmProvider
 from deskfork.sandbox.providers.qemu import QemuLauncher
-from deskfork.sandbox.recipes import recipe_dir
 from deskfork.sandbox.template import find_template
 
 Deskfork = Callable[..., Any]

@@ -35,7 +35,7 @@ HOMES = {
     "ray": ("deskfork/trial/engines/ray.py",),
 }
 # The process in which the fake provider runs trusted cells, in the place of a guest.
-CELL_PROCESS = "deskfork/sandbox/providers/fake_kernel.py"
+CELL_PROCESS = "deskfork/sandbox/fake/kernel.py"
 SLEEPS = ("deskfork/core/waiting.py",)
 CATCHES_EVERYTHING = ("deskfork/trial/", "deskfork/cli/main.py")
 RUNS_TEXT = {"eval", "exec", "compile", "__import__"}

@@ -7,8 +7,8 @@ import typer
 
 from deskfork.cli.output import print_json, print_table, progress_bar
 from deskfork.core.config import cache_dir
-from deskfork.sandbox.image_guest import DEFAULT_MIRROR
-from deskfork.sandbox.images import build_images, images_in
+from deskfork.sandbox.images.build import build_images, images_in
+from deskfork.sandbox.images.guest import DEFAULT_MIRROR
 
 app = typer.Typer(help="Build and list the images that templates are made from.", no_args_is_help=True)
 

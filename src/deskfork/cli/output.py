@@ -12,7 +12,7 @@ from rich.progress import Progress as ProgressBar
 from rich.text import Text
 
 from deskfork.report.render import make_table, printable, stdout_console
-from deskfork.sandbox.image_workshop import Progress as BuildProgress
+from deskfork.sandbox.images.workshop import Progress as BuildProgress
 
 Say = Callable[[str], None]
 

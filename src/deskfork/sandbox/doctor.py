@@ -11,12 +11,12 @@ from typing import Literal
 
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError, DeskforkError
-from deskfork.sandbox.image import find_guest_image
+from deskfork.sandbox.images.image import find_guest_image
+from deskfork.sandbox.images.recipes import recipe_dir
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.machine import MachineSpec
 from deskfork.sandbox.providers.docker import DockerLauncher, is_docker_answering
 from deskfork.sandbox.providers.qemu import QemuLauncher
-from deskfork.sandbox.recipes import recipe_dir
 from deskfork.sandbox.template import RECIPES, find_template
 from deskfork.sandbox.view import NOVNC
 

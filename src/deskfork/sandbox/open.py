@@ -5,12 +5,12 @@ from typing import Literal, get_args
 
 from deskfork.core.errors import ConfigError
 from deskfork.sandbox.base import SandboxProvider
+from deskfork.sandbox.fake.provider import FakeProvider
+from deskfork.sandbox.images.recipes import recipe_dir
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.provider import VmProvider
 from deskfork.sandbox.providers.docker import DockerLauncher, is_docker_answering
-from deskfork.sandbox.providers.fake import FakeProvider
 from deskfork.sandbox.providers.qemu import QemuLauncher
-from deskfork.sandbox.recipes import recipe_dir
 
 ProviderName = Literal["auto", "docker", "qemu", "fake"]
 

@@ -9,7 +9,7 @@ from typing import Self
 from deskfork.core.errors import SandboxError
 from deskfork.sandbox.base import TemplateFacts
 from deskfork.sandbox.frozen import Frozen
-from deskfork.sandbox.image import GuestImage, find_guest_image
+from deskfork.sandbox.images.image import GuestImage, find_guest_image
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import claim
 from deskfork.sandbox.reaper import Reaper

@@ -7,7 +7,7 @@ from pathlib import Path
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError, DeskforkError, SandboxError
 from deskfork.sandbox.frozen import MANIFEST_NAME, Frozen, read_frozen
-from deskfork.sandbox.image import GuestImage
+from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.machine import MachineSpec
 

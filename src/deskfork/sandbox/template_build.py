@@ -25,7 +25,7 @@ from deskfork.sandbox.frozen import (
     remove_folder,
     write_manifest,
 )
-from deskfork.sandbox.image import GuestImage
+from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Claim, claim
 from deskfork.sandbox.machine import MachineFiles, MachineSpec, Start

@@ -22,7 +22,7 @@ from deskfork.core.errors import ConfigError, KernelLost, SandboxError, Transpor
 from deskfork.core.tracing import configure_tracing, flush_tracing
 from deskfork.core.types import CellError, CellResult
 from deskfork.sandbox.base import GUEST_DESKTOP
-from deskfork.sandbox.providers.fake import FakeProvider
+from deskfork.sandbox.fake.provider import FakeProvider
 
 Run = Callable[..., Any]
 

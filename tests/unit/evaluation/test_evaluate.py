@@ -10,7 +10,7 @@ import pytest
 from deskfork.core.errors import EvaluationError, InfraError
 from deskfork.evaluation.evaluator import combine, evaluate
 from deskfork.sandbox.base import Sandbox
-from deskfork.sandbox.providers.fake import FakeProvider
+from deskfork.sandbox.fake.provider import FakeProvider
 from deskfork.tasks.schema import Task
 
 GOLD = "a,b\n1,2\n"

@@ -11,14 +11,14 @@ import pytest
 from deskfork.core.errors import ConfigError, GuestFileError, KernelLost, SandboxError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox
-from deskfork.sandbox.providers.fake import FakeProvider, prune_fakes
-from deskfork.sandbox.providers.fake_kernel import marked_processes
-from deskfork.sandbox.providers.fake_sandbox import FakeFaults
+from deskfork.sandbox.fake.kernel import marked_processes
+from deskfork.sandbox.fake.provider import FakeProvider, prune_fakes
+from deskfork.sandbox.fake.sandbox import FakeFaults
 
 OWNER = """
 import sys
 from pathlib import Path
-from deskfork.sandbox.providers.fake import FakeProvider
+from deskfork.sandbox.fake.provider import FakeProvider
 provider = FakeProvider(parent=Path(sys.argv[1]))
 sandbox = provider.fork("desktop")
 sandbox.checkpoint()

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from deskfork.core.errors import ConfigError, InfraError
-from deskfork.sandbox.image import GUEST_PACKAGE, find_guest_image, find_qemu_rootfs, list_images
-from deskfork.sandbox.image_guest import GuestStages, install_tree, read_list
-from deskfork.sandbox.image_host import require_programs, require_space
-from deskfork.sandbox.image_keys import key_of, tree_key
-from deskfork.sandbox.image_seal import damage, file_digest, is_intact, read_seal, seal
-from deskfork.sandbox.image_store import ImageManifest
-from deskfork.sandbox.image_workshop import Progress, Stage, Workshop
-from deskfork.sandbox.recipes import recipe_dir
+from deskfork.sandbox.images.guest import GuestStages, install_tree, read_list
+from deskfork.sandbox.images.host import require_programs, require_space
+from deskfork.sandbox.images.image import GUEST_PACKAGE, find_guest_image, find_qemu_rootfs, list_images
+from deskfork.sandbox.images.keys import key_of, tree_key
+from deskfork.sandbox.images.recipes import recipe_dir
+from deskfork.sandbox.images.seal import damage, file_digest, is_intact, read_seal, seal
+from deskfork.sandbox.images.store import ImageManifest
+from deskfork.sandbox.images.workshop import Progress, Stage, Workshop
 
 
 class Log:

@@ -13,7 +13,7 @@ from deskfork.sandbox.template import RECIPES, recipe_named
 _SHOW = """
 from pathlib import Path
 from deskfork.sandbox.accel import Acceleration
-from deskfork.sandbox.image import GuestImage
+from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.template import recipe_named, template_directory
 
 

@@ -9,7 +9,7 @@ from recording_guest import DebuggingPort, RecordingGuest
 from deskfork.core.errors import InfraError
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox
-from deskfork.sandbox.providers.fake import FakeProvider
+from deskfork.sandbox.fake.provider import FakeProvider
 from deskfork.setup.launch import jupyterlab_target
 from deskfork.setup.steps import SetupOutcome, run_setup
 from deskfork.tasks.schema import BrowserStep, CopyStep, LaunchStep, ScriptStep, SetupStep

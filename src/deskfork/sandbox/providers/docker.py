@@ -17,7 +17,7 @@ from deskfork.core.atomic import write_atomic
 from deskfork.core.errors import ConfigError, InfraError, SandboxError
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.accel import Acceleration, probe_acceleration, probe_dir
-from deskfork.sandbox.image import find_qemu_rootfs
+from deskfork.sandbox.images.image import find_qemu_rootfs
 from deskfork.sandbox.launcher import MachineProcess
 from deskfork.sandbox.machine import GUEST_PORTS
 from deskfork.sandbox.providers.qemu import BINARY, checked_version

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError, InfraError
-from deskfork.sandbox.image_guest import DEFAULT_MIRROR, PROGRAMS, GuestStages, bootstrap
-from deskfork.sandbox.image_host import require_programs, require_root, require_space
-from deskfork.sandbox.image_keys import key_of
-from deskfork.sandbox.image_seal import Seal, damage
-from deskfork.sandbox.image_store import ImageManifest, Kind, manifests, publish
-from deskfork.sandbox.image_workshop import Progress, Stage, Workshop
+from deskfork.sandbox.images.guest import DEFAULT_MIRROR, PROGRAMS, GuestStages, bootstrap
+from deskfork.sandbox.images.host import require_programs, require_root, require_space
+from deskfork.sandbox.images.keys import key_of
+from deskfork.sandbox.images.seal import Seal, damage
+from deskfork.sandbox.images.store import ImageManifest, Kind, manifests, publish
+from deskfork.sandbox.images.workshop import Progress, Stage, Workshop
 
 GUEST_BUILD_GIB = 11.0
 """Four artifacts of 1.4, 0.4, 0.6 and 2.5 GiB, and the root filesystem while the disk is made."""

@@ -12,7 +12,7 @@ def recipe_dir(kind: Literal["guest", "qemu"]) -> Path:
     Raises:
         ConfigError: deskfork was installed without its checkout.
     """
-    directory = Path(__file__).resolve().parents[3] / "sandbox_images" / kind
+    directory = Path(__file__).resolve().parents[4] / "sandbox_images" / kind
     if not directory.is_dir():
         raise ConfigError(
             f"{directory} is missing: run deskfork from its checkout (`make setup`, then `uv run deskfork`)"

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from deskfork.core.atomic import write_atomic
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import InfraError
-from deskfork.sandbox.image_seal import SEAL_NAME, FileSeal, read_seal
+from deskfork.sandbox.images.seal import SEAL_NAME, FileSeal, read_seal
 
 MANIFEST_NAME = "manifest.json"
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 from deskfork.core.errors import KernelLost
 from deskfork.core.types import FINAL_ANSWER_MIME, CellError, CellResult, RichOutput
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.providers import fake_kernel
+from deskfork.sandbox.fake import kernel as fake_kernel
 
 START_TIMEOUT_S = 20.0
 INTERRUPT_GRACE_S = 3.0

@@ -17,7 +17,7 @@ from typing import IO
 from deskfork.core.errors import GuestFileError, TransportError
 from deskfork.core.types import CommandResult
 from deskfork.sandbox.base import GUEST_HOME
-from deskfork.sandbox.providers.fake_kernel import MARK
+from deskfork.sandbox.fake.kernel import MARK
 
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 _KILL_WAIT_S = 10.0

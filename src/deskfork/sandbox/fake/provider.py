@@ -16,9 +16,9 @@ from pathlib import Path
 
 from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.sandbox.base import Sandbox, SandboxFacts, TemplateFacts
-from deskfork.sandbox.providers.fake_kernel import kill_marked
-from deskfork.sandbox.providers.fake_machine import locked
-from deskfork.sandbox.providers.fake_sandbox import FOLDER_PREFIX, OWNER_LOCK, FakeFaults, FakeSandbox
+from deskfork.sandbox.fake.kernel import kill_marked
+from deskfork.sandbox.fake.machine import locked
+from deskfork.sandbox.fake.sandbox import FOLDER_PREFIX, OWNER_LOCK, FakeFaults, FakeSandbox
 
 _OPENED = {"desktop": frozenset[str](), "jupyter": frozenset({"jupyterlab", "browser"})}
 

@@ -16,7 +16,7 @@ from typing import IO
 
 from deskfork.core.errors import ConfigError, InfraError
 from deskfork.core.waiting import Deadline, wait_until
-from deskfork.sandbox.image_seal import is_intact, seal
+from deskfork.sandbox.images.seal import is_intact, seal
 
 LOCK_TIMEOUT_S = 3600.0
 KILL_TIMEOUT_S = 10.0

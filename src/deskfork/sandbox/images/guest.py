@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from deskfork.core.errors import ConfigError, InfraError
-from deskfork.sandbox.image_keys import key_of, tree_key
-from deskfork.sandbox.image_workshop import Stage, Workshop
+from deskfork.sandbox.images.keys import key_of, tree_key
+from deskfork.sandbox.images.workshop import Stage, Workshop
 
 SUITE = "bookworm"
 DEFAULT_MIRROR = "http://deb.debian.org/debian"

@@ -16,9 +16,9 @@ from deskfork.core.errors import ConfigError, HostDiskFull, KernelLost, SandboxE
 from deskfork.core.types import CellResult, CommandResult, DesktopState
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import MAX_FETCH_BYTES, Checkpoint, Sandbox, SandboxFacts
-from deskfork.sandbox.providers.fake_kernel import kill_marked
-from deskfork.sandbox.providers.fake_kernel_client import FakeKernel, KernelHome
-from deskfork.sandbox.providers.fake_machine import FakeMachine, copy_tree, locked, tree_bytes
+from deskfork.sandbox.fake.kernel import kill_marked
+from deskfork.sandbox.fake.kernel_client import FakeKernel, KernelHome
+from deskfork.sandbox.fake.machine import FakeMachine, copy_tree, locked, tree_bytes
 
 FOLDER_PREFIX = "deskfork-fake-"
 OWNER_LOCK = "owner.lock"

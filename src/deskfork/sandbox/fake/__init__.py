@@ -1,0 +1,1 @@
+"""The fake provider: a sandbox without a machine, for tests and dry runs."""

@@ -1,0 +1,1 @@
+"""Guest image and QEMU image: recipes, stages, store."""
