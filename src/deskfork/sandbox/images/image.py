@@ -18,7 +18,7 @@ from deskfork.sandbox.images.workshop import Progress, Stage, Workshop
 GUEST_BUILD_GIB = 11.0
 """Four artifacts of 1.4, 0.4, 0.6 and 2.5 GiB, and the root filesystem while the disk is made."""
 QEMU_BUILD_GIB = 1.0
-GUEST_PACKAGE = Path(__file__).resolve().parents[2] / "deskfork_guest"
+GUEST_PACKAGE = Path(__file__).resolve().parents[3] / "deskfork_guest"
 
 
 @dataclass(frozen=True)
