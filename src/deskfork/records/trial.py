@@ -25,17 +25,25 @@ class MetricOutcome(StrictModel):
 
     metric: str
     score: float | None = Field(ge=0.0, le=1.0)
-    """None when it could not be judged."""
+    """What the benchmark's own evaluator would give; None when it could not be judged."""
     detail: str = ""
     """One sentence: what differed, or why it could not be judged."""
+    strict_score: float | None = Field(default=None, ge=0.0, le=1.0)
+    """Whether what the task asks for was done; None when it could not be judged."""
+    strict_detail: str = ""
 
 
 class Verdict(StrictModel):
-    """A final state, judged: a score, or the reason why there is none."""
+    """A final state, judged twice: two scores, or the reason why there are none."""
 
     score: float | None = Field(default=None, ge=0.0, le=1.0)
+    """What the benchmark's own evaluator would give, bug for bug: to be compared with published numbers."""
+    strict_score: float | None = Field(default=None, ge=0.0, le=1.0)
+    """What the task asks for."""
     reason: str = ""
     """Why the score is absent, or 0 without judging; empty otherwise."""
+    difference: str = ""
+    """Why the two scores differ; empty when they do not."""
     metrics: tuple[MetricOutcome, ...] = ()
 
     @model_validator(mode="after")
@@ -66,6 +74,9 @@ class TrialResult(StrictModel):
     attempt: int = Field(ge=0)
     status: TrialStatus
     score: float | None
+    """`verdict.score`."""
+    strict_score: float | None = None
+    """`verdict.strict_score`."""
     verdict: Verdict
     error: str = ""
     """What went wrong, for every status but `completed` and `limit`."""

@@ -73,7 +73,35 @@ class LaunchStep(StrictModel):
     """Wait until a window is there whose title contains this."""
 
 
-SetupStep = Annotated[CopyStep | ScriptStep | BrowserStep | LaunchStep, Field(discriminator="type")]
+class ActivateWindowStep(StrictModel):
+    """Bring the window whose title contains `title` to the front."""
+
+    type: Literal["activate_window"] = "activate_window"
+    title: str = Field(min_length=1, max_length=1024)
+    is_exact: bool = False
+    """Whether the title must be equal, not just contain it."""
+
+
+class ExecuteStep(StrictModel):
+    """Run one program in the desktop session and wait for its end; what it exits with is not looked at."""
+
+    type: Literal["execute"] = "execute"
+    command: tuple[Argument, ...] = Field(min_length=1)
+    timeout_s: float = Field(default=120.0, gt=0, le=3600)
+    """Seconds it may take."""
+
+
+class SleepStep(StrictModel):
+    """Let the guest run for a while."""
+
+    type: Literal["sleep"] = "sleep"
+    duration_s: float = Field(gt=0, le=600)
+
+
+SetupStep = Annotated[
+    CopyStep | ScriptStep | BrowserStep | LaunchStep | ActivateWindowStep | ExecuteStep | SleepStep,
+    Field(discriminator="type"),
+]
 
 
 class GuestFile(StrictModel):
@@ -81,6 +109,8 @@ class GuestFile(StrictModel):
 
     type: Literal["guest_file"] = "guest_file"
     path: GuestPath
+    also: tuple[GuestPath, ...] = ()
+    """Further files that are kept beside it, and not judged."""
 
 
 class ScriptOutput(StrictModel):
@@ -91,6 +121,14 @@ class ScriptOutput(StrictModel):
     target: GuestPath
     timeout_s: float = Field(default=300.0, gt=0, le=3600)
     """Seconds the script may take."""
+
+
+class ActiveTab(StrictModel):
+    """Result: the address of the browser tab that is in front, asked of its debugging port."""
+
+    type: Literal["active_tab"] = "active_tab"
+    scheme: Literal["http://", "https://"] = "https://"
+    """What upstream puts before an address that the browser shows without it."""
 
 
 class HostFile(StrictModel):
@@ -106,6 +144,19 @@ class IncludeExclude(StrictModel):
     type: Literal["rule"] = "rule"
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+
+
+class UrlPatterns(StrictModel):
+    """Expected: regular expressions that all must be found in an address."""
+
+    type: Literal["url_patterns"] = "url_patterns"
+    patterns: tuple[str, ...] = Field(min_length=1)
+
+
+class Nothing(StrictModel):
+    """Expected: nothing beyond what the metric says by itself."""
+
+    type: Literal["nothing"] = "nothing"
 
 
 class NoOptions(StrictModel):
@@ -149,7 +200,90 @@ class CompareNotebookOutputs(StrictModel):
     options: NoOptions = NoOptions()
 
 
-Check = Annotated[CompareCsv | CheckIncludeExclude | CompareNotebookOutputs, Field(discriminator="metric")]
+class CompareNotebookCells(StrictModel):
+    """Compare the cells of a notebook, their kinds and sources, with its gold notebook."""
+
+    metric: Literal["compare_notebook_cells"]
+    result: GuestFile
+    expected: HostFile
+    options: NoOptions = NoOptions()
+
+
+class CompareIpynbFiles(StrictModel):
+    """Compare a notebook as a JSON document with its gold notebook."""
+
+    metric: Literal["compare_ipynb_files"]
+    result: GuestFile
+    expected: HostFile
+    options: NoOptions = NoOptions()
+
+
+class CompareJupyterlabImages(StrictModel):
+    """Compare a picture that a notebook made with its gold picture."""
+
+    metric: Literal["compare_jupyterlab_images"]
+    result: GuestFile
+    expected: HostFile
+    options: NoOptions = NoOptions()
+
+
+class TextOptions(StrictModel):
+    """Options of `compare_text_file`."""
+
+    ignore_blanks: bool = False
+    """Whether runs of white space count as one blank."""
+    ignore_case: bool = False
+
+
+class CompareTextFile(StrictModel):
+    """Compare a text file with its gold file."""
+
+    metric: Literal["compare_text_file"]
+    result: GuestFile
+    expected: HostFile
+    options: TextOptions = TextOptions()
+
+
+class IsJupyterCellExecuted(StrictModel):
+    """Ask whether every code cell of a notebook was run."""
+
+    metric: Literal["is_jupyter_cell_executed"]
+    result: GuestFile
+    expected: Nothing = Nothing()
+    options: NoOptions = NoOptions()
+
+
+class AreJupyterOutputsCleared(StrictModel):
+    """Ask whether no code cell of a notebook has an output."""
+
+    metric: Literal["are_jupyter_outputs_cleared"]
+    result: GuestFile
+    expected: Nothing = Nothing()
+    options: NoOptions = NoOptions()
+
+
+class IsExpectedUrlPatternMatch(StrictModel):
+    """Look for patterns in the address of the browser tab that is in front."""
+
+    metric: Literal["is_expected_url_pattern_match"]
+    result: ActiveTab
+    expected: UrlPatterns
+    options: NoOptions = NoOptions()
+
+
+Check = Annotated[
+    CompareCsv
+    | CheckIncludeExclude
+    | CompareNotebookOutputs
+    | CompareNotebookCells
+    | CompareIpynbFiles
+    | CompareJupyterlabImages
+    | CompareTextFile
+    | IsJupyterCellExecuted
+    | AreJupyterOutputsCleared
+    | IsExpectedUrlPatternMatch,
+    Field(discriminator="metric"),
+]
 
 
 class EvaluatorSpec(StrictModel):

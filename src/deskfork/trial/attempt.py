@@ -98,6 +98,7 @@ class Attempt:
             attempt=self._number,
             status=self._status or TrialStatus.INFRA_ERROR,
             score=verdict.score,
+            strict_score=verdict.strict_score,
             verdict=verdict,
             error="; ".join(line.split("\n", 1)[0] for line in self._errors),
             ending=outcome.reason if outcome else "",
@@ -217,6 +218,7 @@ class Attempt:
         if self._is_lost and self._earlier_losses:
             self._verdict = Verdict(
                 score=0.0,
+                strict_score=0.0,
                 reason="the sandbox died in the agent's own cells again, so the agent is taken to have destroyed it",
             )
 

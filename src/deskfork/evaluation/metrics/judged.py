@@ -1,5 +1,6 @@
-"""What a metric returns: a number that can say why."""
+"""What a metric returns: for each of two readings, a number that can say why."""
 
+from dataclasses import dataclass
 from typing import Self
 
 MAX_DETAIL_CHARS = 400
@@ -23,6 +24,21 @@ class Judged(float):
 
 
 MATCH = Judged(1.0)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One state judged twice."""
+
+    upstream: Judged
+    """What the benchmark's own evaluator gives, bug for bug."""
+    strict: Judged
+    """Whether the task was done: refuses what upstream lets pass, and forgives what no user would mind."""
+
+    @classmethod
+    def agreed(cls, judged: Judged) -> Self:
+        """Return a comparison whose two readings are one."""
+        return cls(judged, judged)
 
 
 def shown(text: str, limit: int = 80) -> str:
