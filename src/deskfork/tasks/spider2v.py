@@ -11,7 +11,9 @@ import yaml
 from pydantic import ValidationError
 
 from deskfork.core.errors import ConfigError, TaskError
-from deskfork.tasks.foreign import ForeignTask, Unsupported, translate_evaluator, translate_step
+from deskfork.tasks.foreign import ForeignTask, Unsupported
+from deskfork.tasks.foreign_checks import translate_evaluator
+from deskfork.tasks.foreign_steps import translate_step
 from deskfork.tasks.own import own_examples
 from deskfork.tasks.schema import BrowserStep, EvaluatorSpec, LaunchStep, SetupStep, Task, TaskSummary
 from deskfork.tasks.source import (

@@ -12,9 +12,24 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from deskfork.core.errors import ConfigError, TaskError
-from deskfork.tasks.foreign import ForeignTask, translate_evaluator, translate_step
+from deskfork.tasks.foreign import ForeignStep, ForeignTask
+from deskfork.tasks.foreign_checks import translate_evaluator
+from deskfork.tasks.foreign_steps import translate_step
 from deskfork.tasks.load import open_source
-from deskfork.tasks.schema import BrowserStep, CompareNotebookOutputs, CopyStep, LaunchStep, ScriptStep
+from deskfork.tasks.schema import (
+    ActivateWindowStep,
+    BrowserStep,
+    CompareNotebookOutputs,
+    CompareTextFile,
+    CopyStep,
+    ExecuteStep,
+    GuestFile,
+    IsExpectedUrlPatternMatch,
+    IsJupyterCellExecuted,
+    LaunchStep,
+    ScriptStep,
+    SleepStep,
+)
 from deskfork.tasks.solution import read_cells
 from deskfork.tasks.spider2v import Spider2VTasks
 
@@ -62,11 +77,11 @@ def judged(**fields: Any) -> str:
 def test_all_real_tasks_parse_and_say_what_they_lack() -> None:
     summaries = open_source(CHECKOUT).list()
     assert len(summaries) >= 44
-    for summary in summaries:
-        assert summary.instruction
+    present = [summary for summary in summaries if "jupyter" in summary.related_apps and summary.instruction]
+    assert len(present) == 44
+    for summary in present:
         assert summary.wording in ("abstract", "verbose")
-        assert summary.runnable or "which this version cannot" in summary.error
-    assert sum(summary.runnable for summary in summaries) >= 30
+        assert (summary.runnable, summary.error) == (True, "")
 
 
 @needs_checkout
@@ -92,9 +107,19 @@ def test_a_real_notebook_task_keeps_its_meaning() -> None:
 
 
 @needs_checkout
-def test_an_unsupported_real_task_is_refused_when_it_is_loaded() -> None:
-    with pytest.raises(TaskError, match="uses metric compare_ipynb_files, which this version cannot judge"):
-        open_source(CHECKOUT).load("6e8e092e")
+def test_the_real_evaluators_keep_their_meaning() -> None:
+    source = open_source(CHECKOUT)
+    text = source.load("224009fd").evaluator.checks[0]
+    assert isinstance(text, CompareTextFile)
+    assert text.options.ignore_blanks
+    tab = source.load("910797bf").evaluator.checks[0]
+    assert isinstance(tab, IsExpectedUrlPatternMatch)
+    assert (tab.result.scheme, len(tab.expected.patterns)) == ("http://", 2)
+    executed = source.load("4f9794ae").evaluator
+    assert isinstance(executed.checks[0], IsJupyterCellExecuted)
+    assert [type(step) for step in executed.post_setup] == [ScriptStep, ActivateWindowStep, ExecuteStep]
+    either = source.load("214d5a3c").evaluator
+    assert (len(either.checks), either.conjunction) == (2, "or")
 
 
 def test_a_whole_task_is_read(tmp_path: Path) -> None:
@@ -111,6 +136,27 @@ def test_lists_of_metrics_are_spread_over_their_getters(tmp_path: Path) -> None:
     )
     assert task.evaluator.conjunction == "or"
     assert [check.options.model_dump().get("ignore_order") for check in task.evaluator.checks] == [False, True]
+
+
+def test_steps_keep_upstreams_meaning() -> None:
+    def made(kind: str, **parameters: Any) -> object:
+        return translate_step(ForeignStep(type=kind, parameters=parameters), "config.0")
+
+    assert made("sleep", seconds=2) == SleepStep(duration_s=2)
+    assert made("activate_window", window_name="Lab", strict=True) == ActivateWindowStep(title="Lab", is_exact=True)
+    assert made("execute", command=["~/x", "a b"]) == ExecuteStep(command=("/home/user/x", "a b"), timeout_s=300)
+    assert made("execute", command="x 'a b'") == ExecuteStep(command=("x", "a b"), timeout_s=300)
+    piped = ExecuteStep(command=("/bin/sh", "-c", "a | b"), timeout_s=300)
+    assert made("command", command="a | b", shell=True) == piped
+    assert made("launch", command="x 'a b'") == LaunchStep(command=("x", "'a", "b'"))
+
+
+def test_one_of_several_guest_files_is_judged(tmp_path: Path) -> None:
+    result = {"type": "vm_file", "path": ["/a", "/b", "/c"], "dest": ["a", "b", "c"], "multi": True}
+    judged_one = open_source(make_checkout(tmp_path / "1", judged(result={**result, "gives": [1]}))).load("t1")
+    assert judged_one.evaluator.checks[0].result == GuestFile(path="/b", also=("/a", "/c"))
+    judged_first = open_source(make_checkout(tmp_path / "2", judged(result=result))).load("t1")
+    assert judged_first.evaluator.checks[0].result == GuestFile(path="/a", also=("/b", "/c"))
 
 
 @pytest.mark.parametrize(
@@ -157,13 +203,32 @@ def test_lists_of_metrics_are_spread_over_their_getters(tmp_path: Path) -> None:
         (judged(func=["compare_csv"] * 2, result=[{}]), "2 metrics but 1"),
         (judged(result={"type": "telepathy"}), "uses result getter telepathy"),
         (judged(result={"type": "vm_file"}), "without 'path'"),
-        (judged(result={"type": "vm_file", "path": ["/a", "/b"], "dest": ["a", "b"], "multi": True}), "with multi"),
+        (judged(result={"type": "vm_file", "path": "/a", "dest": "a", "multi": True}), "path is no list"),
+        (judged(result={"type": "vm_file", "path": ["/a", "/b"], "multi": True, "gives": [0, 1]}), "gives 2 files"),
+        (judged(result={"type": "vm_file", "path": ["/a"], "multi": True, "gives": "0"}), "gives is no list"),
+        (judged(result={"type": "vm_file", "path": "/a", "time_suffix": True}), "with time_suffix"),
+        (judged(result={}), "names no result getter"),
+        (judged(expected=None), "names no expected getter"),
+        (judged(expected={"type": "rule", "rules": {"expected": []}}), "where its metric wants a file"),
+        (judged(func="check_include_exclude"), "in the name of a file"),
+        (judged(func="compare_text_file", options={"ignore_lines": True}), "ignore_lines"),
+        (
+            judged(func="is_jupyter_cell_executed", expected={"type": "rule", "rules": {"expected": [1]}}),
+            "excepts cells",
+        ),
+        (
+            judged(func="is_expected_url_pattern_match", result={"type": "active_tab_info", "goto_prefix": "ftp://"}),
+            "expected getter local_file",
+        ),
         (judged(result={"type": "vm_file", "path": "Desktop/x"}), "must be absolute"),
-        (judged(expected={"type": "rule", "rules": {"include": []}}), "expected"),
-        (judged(expected={"type": "rule", "rules": 5}), "rules"),
+        (judged(expected={"type": "rule", "rules": {"include": []}}), "wants a file"),
+        (judged(func="is_jupyter_cell_executed", expected={"type": "rule", "rules": 5}), "rules are no mapping"),
         (judged(expected={"type": "local_file", "path": f"{FOLDER}/gone.csv"}), "gone.csv is missing"),
         (judged(options={"fuzzy": True}), "fuzzy"),
-        (judged(postconfig=[{"type": "sleep", "parameters": {"seconds": 1}}]), "uses set-up step sleep"),
+        (judged(postconfig=[{"type": "sleep", "parameters": {"seconds": -1}}]), "duration_s"),
+        (judged(postconfig=[{"type": "execute", "parameters": {"command": "a 'b"}}]), "no shell could split"),
+        (judged(postconfig=[{"type": "execute", "parameters": {"command": ["a"], "until": {}}}]), "with until"),
+        (judged(postconfig=[{"type": "activate_window", "parameters": {"window_name": ""}}]), "title"),
         (judged(conj="xor"), "conj"),
         (judged(surprise=1), "surprise"),
     ],
