@@ -218,7 +218,7 @@ def test_one_of_several_guest_files_is_judged(tmp_path: Path) -> None:
         ),
         (
             judged(func="is_expected_url_pattern_match", result={"type": "active_tab_info", "goto_prefix": "ftp://"}),
-            "expected getter local_file",
+            "scheme",
         ),
         (judged(result={"type": "vm_file", "path": "Desktop/x"}), "must be absolute"),
         (judged(expected={"type": "rule", "rules": {"include": []}}), "wants a file"),
