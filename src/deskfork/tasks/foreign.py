@@ -42,12 +42,14 @@ class ForeignEvaluator(StrictModel):
 
 
 class ForeignTask(BaseModel):
-    """One task's JSON; keys that do not change its meaning (source, snapshot, action_number, …) are left alone."""
+    """One task's JSON; keys that do not change its meaning (source, action_number, …) are left alone."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     id: str
     instruction: str = Field(min_length=1)
+    snapshot: str = ""
+    """The application that the task is about, as upstream names its machines."""
     related_apps: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     config: tuple[ForeignStep, ...] = ()

@@ -7,11 +7,12 @@ getters/file.py, general.py, chrome.py, misc.py, and metrics, for what each take
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from deskfork.tasks.foreign import ForeignEvaluator, Parameters, Unsupported, on_host, only
 from deskfork.tasks.foreign_steps import translate_step
 from deskfork.tasks.schema import Check, EvaluatorSpec
+from deskfork.tasks.source import explain
 
 _CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 _Getter = Callable[[dict[str, Any]], dict[str, Any]]
@@ -21,8 +22,7 @@ def translate_evaluator(evaluator: ForeignEvaluator) -> EvaluatorSpec:
     """Return our evaluator for upstream's.
 
     Raises:
-        Unsupported: This version lacks a metric, getter, option or post-setup step.
-        pydantic.ValidationError: A value is of the wrong form.
+        Unsupported: This version lacks a metric, getter, option or post-setup step, or a value is of the wrong form.
     """
     metrics = evaluator.metrics
     count = len(metrics)
@@ -56,14 +56,16 @@ def _translate_check(metric: str, result: Parameters, expected: Parameters | Non
         # Upstream looks for the strings in the path of its copy there, not in the file.
         raise Unsupported("looks for strings in the name of a file, which this version does not")
     rule = _RULES.get(metric, _no_rule)
-    return _CHECK.validate_python(
-        {
-            "metric": metric,
-            "result": _getter(result, _RESULTS, "result"),
-            "expected": _getter(expected or {}, {"local_file": _host_file, "rule": rule}, "expected"),
-            "options": dict(options or {}),
-        }
-    )
+    fields = {
+        "metric": metric,
+        "result": _getter(result, _RESULTS, "result"),
+        "expected": _getter(expected or {}, {"local_file": _host_file, "rule": rule}, "expected"),
+        "options": dict(options or {}),
+    }
+    try:
+        return _CHECK.validate_python(fields)
+    except ValidationError as error:
+        raise Unsupported(f"has an evaluator with a wrong {explain(error)}") from error
 
 
 def _getter(config: Parameters, known: Mapping[str, _Getter], role: str) -> object:

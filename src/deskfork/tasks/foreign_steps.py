@@ -8,6 +8,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from deskfork.tasks.foreign import ForeignStep, Unsupported, on_host, only
 from deskfork.tasks.schema import (
     ActivateWindowStep,
@@ -19,6 +21,7 @@ from deskfork.tasks.schema import (
     SetupStep,
     SleepStep,
 )
+from deskfork.tasks.source import explain
 
 EXECUTE_TIMEOUT_S = 300.0
 """Upstream's server in the guest ends a command after this many seconds."""
@@ -34,7 +37,6 @@ def translate_step(step: ForeignStep, place: str) -> SetupStep:
 
     Raises:
         Unsupported: This version has no such step, or not with these parameters.
-        pydantic.ValidationError: A value is of the wrong form.
     """
     translate = _STEPS.get(step.type)
     if translate is None:
@@ -43,6 +45,8 @@ def translate_step(step: ForeignStep, place: str) -> SetupStep:
         return translate(dict(step.parameters))
     except KeyError as error:
         raise Unsupported(f"has a set-up step {step.type} ({place}) without {error.args[0]!r}") from error
+    except ValidationError as error:
+        raise Unsupported(f"has a set-up step {step.type} ({place}) with a wrong {explain(error)}") from error
     except Unsupported as error:
         raise Unsupported(f"has a set-up step {step.type} ({place}) {error}") from error
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from deskfork.core.errors import ConfigError
 from deskfork.tasks.own import TASK_FILE, OwnTasks, own_examples
-from deskfork.tasks.schema import TaskSummary
 from deskfork.tasks.source import TaskSource, resolve_id
 from deskfork.tasks.spider2v import EXAMPLES, Spider2VTasks
+from deskfork.tasks.summary import TaskSummary
 
 __all__ = ["TaskSource", "TaskSummary", "open_source", "select"]
 
@@ -47,4 +47,11 @@ def select(source: TaskSource, wanted: str) -> list[str]:
     names = [name.strip() for name in wanted.split(",") if name.strip()]
     if not names:
         raise ConfigError("no task was named: give ids with commas between, or `all`")
-    return list(dict.fromkeys(resolve_id(ids, name, source.path) for name in names))
+    return list(dict.fromkeys(_resolve(source, ids, name) for name in names))
+
+
+def _resolve(source: TaskSource, ids: list[str], name: str) -> str:
+    if any(task.startswith(name) for task in ids):
+        return resolve_id(ids, name, source.path)
+    # It raises, and knows more than the ids do: the task may be one that is missing here.
+    return source.load(name).id

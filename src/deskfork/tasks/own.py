@@ -6,8 +6,9 @@ import yaml
 from pydantic import ValidationError
 
 from deskfork.core.errors import ConfigError, TaskError
-from deskfork.tasks.schema import Task, TaskSummary
+from deskfork.tasks.schema import Task
 from deskfork.tasks.source import Ids, Summaries, check_files, explain, read_bounded, resolve_id
+from deskfork.tasks.summary import TaskSummary
 
 TASK_FILE = "task.yaml"
 _SET_BY_PLACE = ("id", "source", "root")
@@ -67,6 +68,10 @@ class OwnTasks:
         """Describe all tasks; what is wrong with one is a field of its summary."""
         return [self._summarise(task) for task in self.ids()]
 
+    def complaints(self) -> tuple[str, ...]:
+        """Return nothing: there is no more to a collection than its tasks."""
+        return ()
+
     def _summarise(self, task: str) -> TaskSummary:
         try:
             read = self.load(task)
@@ -78,6 +83,7 @@ class OwnTasks:
             instruction=read.instruction,
             tags=read.tags,
             related_apps=read.related_apps,
+            metrics=tuple(check.metric for check in read.evaluator.checks),
             template=read.template,
             network=read.network,
             counterpart=read.counterpart,

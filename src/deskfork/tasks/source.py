@@ -8,7 +8,8 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from deskfork.core.errors import TaskError
-from deskfork.tasks.schema import Task, TaskSummary
+from deskfork.tasks.schema import Task
+from deskfork.tasks.summary import TaskSummary
 
 MAX_TASK_BYTES = 1024 * 1024
 MAX_REASON_CHARS = 300
@@ -27,7 +28,7 @@ class TaskSource(Protocol):
         ...
 
     def ids(self) -> Ids:
-        """Return the ids of all tasks, broken ones too, sorted."""
+        """Return the ids of all tasks that are there, broken ones too, sorted."""
         ...
 
     def load(self, task: str) -> Task:
@@ -40,6 +41,10 @@ class TaskSource(Protocol):
 
     def list(self) -> Summaries:
         """Describe all tasks; what is wrong with one is a field of its summary."""
+        ...
+
+    def complaints(self) -> tuple[str, ...]:
+        """Return a sentence for each thing that is wrong with the collection and spoils no task."""
         ...
 
 

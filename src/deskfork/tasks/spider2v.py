@@ -1,6 +1,6 @@
 """Tasks of a Spider2-V checkout, read as it is: `evaluation_examples/examples/DOMAIN/ID/ID.json`.
 
-The index files (test_all.json and its siblings) are not read: the folders are what is there.
+What can be run are the folders that are there; the index files (test_all.json and its siblings) tell which are missing.
 """
 
 import json
@@ -14,8 +14,10 @@ from deskfork.core.errors import ConfigError, TaskError
 from deskfork.tasks.foreign import ForeignTask, Unsupported
 from deskfork.tasks.foreign_checks import translate_evaluator
 from deskfork.tasks.foreign_steps import translate_step
+from deskfork.tasks.index import IndexedTask, read_index
+from deskfork.tasks.needs import describe_needs, find_needs
 from deskfork.tasks.own import own_examples
-from deskfork.tasks.schema import BrowserStep, EvaluatorSpec, LaunchStep, SetupStep, Task, TaskSummary
+from deskfork.tasks.schema import BrowserStep, EvaluatorSpec, LaunchStep, SetupStep, Task
 from deskfork.tasks.source import (
     MAX_TASK_BYTES,
     Ids,
@@ -25,6 +27,7 @@ from deskfork.tasks.source import (
     read_bounded,
     resolve_id,
 )
+from deskfork.tasks.summary import TaskSummary
 
 EXAMPLES = "evaluation_examples/examples"
 SOLUTIONS = "spider2v/solutions"
@@ -52,7 +55,7 @@ class Spider2VTasks:
         return self._path
 
     def ids(self) -> Ids:
-        """Return the ids of all tasks, sorted."""
+        """Return the ids of all tasks whose folders are there, sorted."""
         return sorted(self._folders())
 
     def load(self, task: str) -> Task:
@@ -62,17 +65,31 @@ class Spider2VTasks:
             TaskError: There is no such task, there are several, it is broken, or needs what this version cannot do.
         """
         folders = self._folders()
-        found = resolve_id(sorted(folders), task, self._path)
-        return self._translate(self._read(found, folders[found]), self._known_solutions())
+        is_there = any(found.startswith(task) for found in folders)
+        found = resolve_id(sorted(folders if is_there else {*folders, *read_index(self._path)[0]}), task, self._path)
+        if found not in folders:
+            raise TaskError(f"task {found} cannot be run: {describe_needs(read_index(self._path)[0][found].needs())}")
+        return self._translate(self._read(found, folders[found]), folders[found], self._known_solutions())
 
     def list(self) -> Summaries:
-        """Describe all tasks; what is wrong with one, or missing in this version, is a field of its summary."""
+        """Describe all tasks of the benchmark; what is wrong with one, or missing here, is a field of its summary."""
         folders = self._folders()
         try:
             solutions = self._known_solutions()
         except ConfigError:
             solutions = {}
-        return [self._summarise(task, folders[task], solutions) for task in sorted(folders)]
+        listed = [self._summarise(task, folder, solutions) for task, folder in folders.items()]
+        missing = [_missing(task, known) for task, known in read_index(self._path)[0].items() if task not in folders]
+        return sorted([*listed, *missing], key=lambda summary: summary.id)
+
+    def complaints(self) -> tuple[str, ...]:
+        """Return what is wrong with the checkout's index files and with the index of solutions."""
+        _, complaints = read_index(self._path)
+        try:
+            self._known_solutions()
+        except ConfigError as error:
+            return (*complaints, str(error))
+        return complaints
 
     def _folders(self) -> dict[str, Path]:
         found = (self._path / EXAMPLES).glob("*/*")
@@ -96,7 +113,10 @@ class Spider2VTasks:
             raise TaskError(f"task {task}: {path} calls itself {read.id!r}; folder and id must be equal")
         return read
 
-    def _translate(self, read: ForeignTask, solutions: dict[str, Path]) -> Task:
+    def _translate(self, read: ForeignTask, folder: Path, solutions: dict[str, Path]) -> Task:
+        if needs := find_needs(read):
+            raise TaskError(f"task {read.id} cannot be run: {describe_needs(needs)}")
+        path = folder / f"{read.id}.json"
         try:
             setup = tuple(translate_step(step, f"config.{place}") for place, step in enumerate(read.config))
             evaluator: EvaluatorSpec = translate_evaluator(read.evaluator)
@@ -115,9 +135,9 @@ class Spider2VTasks:
                 root=self._path.resolve(),
             )
         except Unsupported as error:
-            raise TaskError(f"task {read.id} {error}; `deskfork task list` says which tasks run") from error
+            raise TaskError(f"task {read.id}: {path} {error}; `deskfork task list` says which tasks run") from error
         except ValidationError as error:
-            raise TaskError(f"task {read.id} has a wrong {explain(error)}; restore its JSON from upstream") from error
+            raise TaskError(f"task {read.id}: {path} has a wrong {explain(error)}; restore it from upstream") from error
         return check_files(task)
 
     def _summarise(self, task: str, folder: Path, solutions: dict[str, Path]) -> TaskSummary:
@@ -128,12 +148,14 @@ class Spider2VTasks:
                 update={
                     "instruction": read.instruction,
                     "tags": read.tags,
-                    "related_apps": read.related_apps,
+                    "related_apps": read.related_apps or (folder.parent.name,),
+                    "metrics": tuple(read.evaluator.metrics),
+                    "needs": find_needs(read),
                     "counterpart": read.counterpart,
                     "wording": _wording(read.tags),
                 }
             )
-            translated = self._translate(read, solutions)
+            translated = self._translate(read, folder, solutions)
         except TaskError as error:
             return summary.model_copy(update={"runnable": False, "error": str(error)})
         return summary.model_copy(update={"template": translated.template})
@@ -150,6 +172,19 @@ class Spider2VTasks:
         if not isinstance(named, dict):
             raise ConfigError(f"the index of solutions {index} must map task ids to files; correct it")
         return {str(task): _solution(folder, file, index) for task, file in named.items()}
+
+
+def _missing(task: str, known: IndexedTask) -> TaskSummary:
+    needs = known.needs()
+    return TaskSummary(
+        id=task,
+        source="spider2v",
+        related_apps=(known.application,),
+        wording=known.wording,
+        runnable=False,
+        needs=needs,
+        error=f"task {task} cannot be run: {describe_needs(needs)}",
+    )
 
 
 def _solution(folder: Path, file: object, index: Path) -> Path:

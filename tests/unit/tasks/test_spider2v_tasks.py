@@ -2,18 +2,13 @@
 
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from deskfork.core.errors import ConfigError, TaskError
-from deskfork.tasks.foreign import ForeignStep, ForeignTask
-from deskfork.tasks.foreign_checks import translate_evaluator
+from deskfork.tasks.foreign import ForeignStep
 from deskfork.tasks.foreign_steps import translate_step
 from deskfork.tasks.load import open_source
 from deskfork.tasks.schema import (
@@ -168,7 +163,7 @@ def test_one_of_several_guest_files_is_judged(tmp_path: Path) -> None:
         ("{}", "id: Field required"),
         (changed(id="t2"), "calls itself 't2'"),
         (changed(instruction=""), "instruction"),
-        (changed(config=[{"type": "fly", "parameters": {}}]), "uses set-up step fly (config.0)"),
+        (changed(config=[{"type": "fly", "parameters": {}}]), "needs set-up step fly"),
         (changed(config=[{"type": "launch", "parameters": {}}]), "without 'command'"),
         (changed(config=[{"type": "launch", "parameters": {"command": []}}]), "command"),
         (changed(config=[{"type": "google_chrome_browser", "parameters": {"debugging_port": 1}}]), "debugging_port"),
@@ -177,7 +172,7 @@ def test_one_of_several_guest_files_is_judged(tmp_path: Path) -> None:
             changed(
                 config=[{"type": "copyfile_from_host_to_guest", "parameters": {"src": "http://x/y", "dest": "/y"}}]
             ),
-            "downloads http://x/y",
+            "needs to download http://x/y",
         ),
         (
             changed(
@@ -199,9 +194,9 @@ def test_one_of_several_guest_files_is_judged(tmp_path: Path) -> None:
             changed(config=[{"type": "copyfile_from_host_to_guest", "parameters": {"src": 5, "dest": "/y"}}]),
             "source",
         ),
-        (judged(func="guess"), "uses metric guess, which this version cannot judge"),
+        (judged(func="guess"), "needs metric guess"),
         (judged(func=["compare_csv"] * 2, result=[{}]), "2 metrics but 1"),
-        (judged(result={"type": "telepathy"}), "uses result getter telepathy"),
+        (judged(result={"type": "telepathy"}), "needs getter telepathy"),
         (judged(result={"type": "vm_file"}), "without 'path'"),
         (judged(result={"type": "vm_file", "path": "/a", "dest": "a", "multi": True}), "path is no list"),
         (judged(result={"type": "vm_file", "path": ["/a", "/b"], "multi": True, "gives": [0, 1]}), "gives 2 files"),
@@ -261,54 +256,3 @@ def test_a_broken_index_of_solutions_is_refused_and_hides_no_task(tmp_path: Path
     with pytest.raises(ConfigError, match=r"index\.yaml"):
         source.load("t1")
     assert [summary.id for summary in source.list()] == ["t1"]
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "path", "src", "x"]), inner),
-    max_leaves=5,
-)
-
-
-def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [at, *(place for key, item in inner for place in places(item, (*at, key)))]
-
-
-def replaced(value: Any, at: tuple[Any, ...], new: Any) -> Any:
-    if not at:
-        return new
-    copy = value.copy()
-    copy[at[0]] = replaced(value[at[0]], at[1:], new)
-    return copy
-
-
-LAUNCHING = {
-    **GOOD,
-    "config": [
-        *GOOD["config"],
-        {"type": "launch", "parameters": {"command": ["a", "b"], "shell": True}},
-        {"type": "google_chrome_browser", "parameters": {"debugging_port": 1337, "urls": ["http://x"]}},
-    ],
-}
-RULED = {
-    **GOOD,
-    "evaluator": {
-        "postconfig": [],
-        "func": ["check_include_exclude"],
-        "result": [{"type": "vm_script_output", "src": "eval.sh", "dest": "/home/user/eval.sh"}],
-        "expected": [{"type": "rule", "rules": {"include": ["a"], "exclude": ["b"]}}],
-        "conj": "and",
-    },
-}
-
-
-@given(st.sampled_from([(task, at) for task in (LAUNCHING, RULED) for at in places(task)]), JSON)
-def test_no_json_value_makes_the_translation_raise_anything_else(
-    target: tuple[dict[str, Any], tuple[Any, ...]], value: Any
-) -> None:
-    with suppress(TaskError, ValidationError):
-        task = ForeignTask.model_validate(replaced(*target, value))
-        for step in task.config:
-            translate_step(step, "config")
-        translate_evaluator(task.evaluator)
