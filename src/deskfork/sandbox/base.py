@@ -1,6 +1,6 @@
 """The seams of the sandbox layer: what others may do with a guest, a sandbox and a provider."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol, Self
@@ -8,6 +8,9 @@ from typing import Protocol, Self
 from PIL.Image import Image
 
 from deskfork.core.types import CellResult, CommandResult, DesktopState
+from deskfork.sandbox.baked import Baked, BakeOptions
+from deskfork.sandbox.final import FinalState as FinalState
+from deskfork.sandbox.final import load_state as load_state
 
 GUEST_HOME = PurePosixPath("/home/user")
 GUEST_DESKTOP = GUEST_HOME / "Desktop"
@@ -106,6 +109,8 @@ class SandboxFacts:
     opened: frozenset[str] = frozenset()
     """What the template already has open: "jupyterlab" (on port 8888, serving the Desktop) and "browser"."""
     network: bool = False
+    baked: str = ""
+    """Key of the set-up that is done already; empty for a fork of a template as it was booted."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,21 @@ class Sandbox(Guest, Protocol):
         """Make `n` further sandboxes that go on from this instant, each with its own tokens; the caller closes them."""
         ...
 
+    def seal(self, *, timeout_s: float) -> FinalState:
+        """Flush the guest's file systems and end the machine; its disk stays until the sandbox is closed.
+
+        After that nothing in the guest changes any more, and every operation on it is refused as sealed;
+        `SandboxProvider.examine` opens what it left. Logs are to be saved before: later there is only the console's.
+
+        Args:
+            timeout_s: How long flushing and ending may take, seconds.
+
+        Raises:
+            SandboxError: The machine was gone already, did not end in time, or is sealed or closed.
+            HostDiskFull: The disk could not be written.
+        """
+        ...
+
     def close(self) -> None:
         """End the machine and remove everything it left on the host; calling it again does nothing."""
         ...
@@ -191,16 +211,18 @@ class SandboxProvider(Protocol):
         """`docker`, `qemu` or `fake`."""
         ...
 
-    def fork(self, template: str, *, network: bool = False) -> Sandbox:
+    def fork(self, template: str, *, network: bool = False, baked: str = "") -> Sandbox:
         """Start a sandbox from the template of that name, ready for its first cell.
 
         Args:
             template: `desktop`, `jupyter`, or another that was built.
             network: Whether the guest may open connections to the outside.
+            baked: Key of a set-up (`tasks.setup_key`): where it was baked over this template with the same `network`,
+                the sandbox starts with it done and says so in `SandboxFacts.baked`.
 
         Raises:
             ConfigError: There is no such template.
-            SandboxError: The fork did not come up; nothing of it is left.
+            SandboxError: The fork did not come up, or what was baked is damaged; nothing of it is left.
         """
         ...
 
@@ -209,6 +231,46 @@ class SandboxProvider(Protocol):
 
         Raises:
             ConfigError: There is no such template.
+        """
+        ...
+
+    def bake(
+        self, template: str, key: str, prepare: Callable[[Sandbox], None], *, task: str, options: BakeOptions
+    ) -> Baked:
+        """Fork a template, run a set-up in it once, and freeze what came of it, from where `fork` goes on then.
+
+        Args:
+            template: What to fork.
+            key: Of the set-up; when it was baked already, nothing is done.
+            prepare: Runs the set-up.
+            task: The task's id, for listings and messages.
+            options: Whether the guest has a network, and the like.
+
+        Raises:
+            ConfigError: There is no such template.
+            InfraError: Set-up failed, or its outcome could not be frozen; nothing of it is left.
+        """
+        ...
+
+    def examine(self, state: FinalState, *, network: bool = False) -> Sandbox:
+        """Start a sandbox in which what a sealed machine left can be read and judged, as often as wanted.
+
+        It is a fresh fork of the template `desktop`, all of whose programs, settings and services are its own. Of the
+        sealed disk it has /home and /tmp. What programs would run or obey without being told to is not among them
+        (shells' and Python's start-up files, Jupyter's and other programs' settings, ~/.local/lib; `masks.MASKED`
+        has the list), and ~/anaconda3 is the fork's own, but for the kernels and environments that were added to it;
+        `Guest.get` reads all these, too, as the agent left them. What is changed in it is gone with it.
+
+        It is closed like any other sandbox, and cannot be frozen, branched or sealed again.
+
+        Args:
+            state: What `Sandbox.seal` returned, or `load_state` found.
+            network: Whether the guest may open connections to the outside.
+
+        Raises:
+            ConfigError: The state's template or image is not in the cache any more, or is another one.
+            GuestFileError: The disk holds no file system that a guest could mount: the agent's doing.
+            SandboxError: The fork did not come up; nothing of it is left.
         """
         ...
 

@@ -73,6 +73,8 @@ class Start:
 
     incoming: str | None = None
     """Migration URI of the state to fork from (None: boot a machine that is going to be frozen)."""
+    is_mapped_ram: bool = False
+    """Whether that state is a `mapped-ram` file."""
     network: bool = False
     forwards: tuple[tuple[str, int, int], ...] = ()
     """(address to listen on, port there with 0 for any, guest port)."""

@@ -2,20 +2,29 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
-from deskfork.core.errors import SandboxError
-from deskfork.sandbox.base import TemplateFacts
+from deskfork.core.errors import ConfigError, SandboxError
+from deskfork.sandbox.bake import bake, described
+from deskfork.sandbox.baked import Baked, BakeOptions
+from deskfork.sandbox.base import Sandbox, TemplateFacts
+from deskfork.sandbox.examined import ExaminedSandbox
+from deskfork.sandbox.final import FinalState
 from deskfork.sandbox.frozen import Frozen
 from deskfork.sandbox.images.image import GuestImage, find_guest_image
 from deskfork.sandbox.launcher import Launcher
-from deskfork.sandbox.live import claim
+from deskfork.sandbox.live import Claim, claim
 from deskfork.sandbox.reaper import Reaper
-from deskfork.sandbox.template import find_template, recipe_named
+from deskfork.sandbox.template import baked_directory, find_baked, find_template, recipe_named
 from deskfork.sandbox.template_build import build_template, time_cold_boot
 from deskfork.sandbox.vm import VmSandbox
+
+EXAMINING_TEMPLATE = "desktop"
+"""Of which final states are examined: it has nothing open that could look at files by itself."""
+_Opened = TypeVar("_Opened", bound=VmSandbox)
 
 
 class VmProvider:
@@ -49,9 +58,34 @@ class VmProvider:
         """What starts its machines."""
         return self._launcher
 
-    def fork(self, template: str, *, network: bool = False) -> VmSandbox:
+    def fork(self, template: str, *, network: bool = False, baked: str = "") -> VmSandbox:
         """Start a sandbox from a template; see `SandboxProvider.fork`."""
-        return self._fork(self._template(template), network)
+        frozen = self._template(template)
+        found = self._baked_over(frozen, baked, network) if baked else None
+        return self._fork(found or frozen, network)
+
+    def bake(
+        self, template: str, key: str, prepare: Callable[[Sandbox], None], *, task: str, options: BakeOptions
+    ) -> Baked:
+        """Freeze a fork after its set-up; see `SandboxProvider.bake`."""
+        parent = self._template(template)
+        with suppress(SandboxError):  # a damaged one is baked again
+            if not options.force and (found := self._baked_over(parent, key, options.network)):
+                return described(found.directory, found.manifest, is_new=False)
+        fork = partial(self._fork, parent, options.network)
+        return bake(fork, parent, key, prepare, task=task, options=options)
+
+    def examine(self, state: FinalState, *, network: bool = False) -> ExaminedSandbox:
+        """Look at a final state with a fresh fork's programs; see `SandboxProvider.examine`."""
+        if state.kind != "disk":
+            raise ConfigError(f"{state.disk}: is a state of the fake provider, which alone can examine it")
+        frozen = self._template(EXAMINING_TEMPLATE)
+        state.require_readable(frozen.manifest.image_digest)
+
+        def make(own: Claim) -> ExaminedSandbox:
+            return ExaminedSandbox(own, self._launcher, frozen, state, on_close=self._forget)
+
+        return self._opened(frozen, network, make)
 
     def describe(self, template: str) -> TemplateFacts:
         """Return what a fork of `template` would start from; see `SandboxProvider.describe`."""
@@ -110,26 +144,47 @@ class VmProvider:
         """Close the provider."""
         self.close()
 
+    def _baked_over(self, parent: Frozen, key: str, network: bool) -> Frozen | None:
+        place = baked_directory(parent, key, network=network).name
+        with self._lock:
+            known = self._templates.get(place)
+        if known is not None and known.is_there():
+            return known
+        found = find_baked(parent, key, network=network)
+        if found is not None:
+            with self._lock:
+                self._templates[place] = found
+        return found
+
     def _template(self, name: str) -> Frozen:
         with self._lock:
-            if name not in self._templates:
+            if name not in self._templates or not self._templates[name].is_there():
                 recipe_named(name)
                 self._templates[name] = find_template(self._cache_dir, name, self.image(), self._launcher)
             return self._templates[name]
 
     def _fork(self, frozen: Frozen, network: bool) -> VmSandbox:
-        try:
-            own = claim(
-                self._cache_dir,
-                provider=self._launcher.name,
-                kind="sandbox",
-                template=frozen.manifest.name,
-                network=network,
-                is_held=self._is_holding,
-            )
-        except OSError as error:
-            raise SandboxError(f"no folder for a sandbox in {self._cache_dir}: {error}") from error
-        sandbox = VmSandbox(own, self._launcher, frozen, on_close=self._forget, fork_from=self._fork)
+        def make(own: Claim) -> VmSandbox:
+            return VmSandbox(own, self._launcher, frozen, on_close=self._forget, fork_from=self._fork)
+
+        return self._opened(frozen, network, make)
+
+    def _opened(self, frozen: Frozen, network: bool, make: Callable[[Claim], _Opened]) -> _Opened:
+        frozen.retain()
+        with ExitStack() as undo:
+            undo.callback(frozen.release)
+            try:
+                own = claim(
+                    self._cache_dir,
+                    provider=self._launcher.name,
+                    kind="sandbox",
+                    template=frozen.manifest.name,
+                    network=network,
+                    is_held=self._is_holding,
+                )
+            except OSError as error:
+                raise SandboxError(f"no folder for a sandbox in {self._cache_dir}: {error}") from error
+            sandbox = make(own)
         with self._lock:
             self._open.add(sandbox)
         return sandbox

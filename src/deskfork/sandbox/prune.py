@@ -5,13 +5,14 @@ from pathlib import Path
 from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.sandbox.live import SandboxRecord, sandboxes_dir, take_abandoned
 from deskfork.sandbox.providers import docker, qemu
+from deskfork.sandbox.template_store import remove_partial
 
 
 def prune(cache_dir: Path) -> list[str]:
-    """Remove processes, containers and files of every sandbox whose owner is dead.
+    """Remove processes, containers and files of every sandbox whose owner is dead, and its half-made templates.
 
     Returns:
-        The ids of the sandboxes that were removed.
+        The ids of the sandboxes that were removed, and the names of the templates' folders.
 
     Raises:
         ConfigError: Some were containers, and Docker's daemon does not answer; all else is removed.
@@ -37,6 +38,7 @@ def prune(cache_dir: Path) -> list[str]:
         for name in set(names) - known:
             docker.end_by_name(name)
             removed.append(name)
+    removed += remove_partial(cache_dir)
     if problems:
         raise type(problems[0])("; ".join(str(problem) for problem in problems)) from problems[0]
     return removed

@@ -61,7 +61,7 @@ class RunningMachine:
                 raise SandboxError(f"{name}: QEMU {how}: {process.complaint()}")
             qmp.connect(Deadline.after(min(5.0, deadline.remaining_s)))
             if start.incoming is not None:
-                is_mapped = files.memory_offset > 0
+                is_mapped = start.is_mapped_ram
                 qmp.migrate_incoming(start.incoming, [(_IGNORE_SHARED, not is_mapped), (_MAPPED_RAM, is_mapped)])
                 # The state says that the guest was stopped, so QEMU leaves it so.
                 qmp.wait_migrated(deadline)

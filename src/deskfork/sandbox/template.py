@@ -1,12 +1,11 @@
 """Templates: what kinds there are, and those that were built."""
 
 import hashlib
-from datetime import UTC, datetime
 from pathlib import Path
 
 from deskfork.core.config import StrictModel
-from deskfork.core.errors import ConfigError, DeskforkError, SandboxError
-from deskfork.sandbox.frozen import MANIFEST_NAME, Frozen, read_frozen
+from deskfork.core.errors import ConfigError, SandboxError
+from deskfork.sandbox.frozen import Frozen, read_frozen
 from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.machine import MachineSpec
@@ -14,6 +13,10 @@ from deskfork.sandbox.machine import MachineSpec
 OPEN_TIMEOUT_S = 400.0
 _FORMAT = 1
 """Counted up when frozen machines of an older deskfork cannot be forked any more."""
+_BAKE_FORMAT = 1
+"""The same for baked templates alone."""
+BAKED_MARK = "-baked-"
+"""In the name of a baked template's folder."""
 
 
 class Recipe(StrictModel):
@@ -36,21 +39,6 @@ RECIPES = {
         ),
     )
 }
-
-
-class TemplateSummary(StrictModel):
-    """One template on disk, for listings."""
-
-    name: str
-    directory: Path
-    digest: str
-    qemu_version: str
-    acceleration: str
-    created_at: datetime
-    disk_mib: float
-    """What it occupies."""
-    problem: str = ""
-    """Why it cannot be used; empty when it can."""
 
 
 def recipe_named(name: str) -> Recipe:
@@ -124,31 +112,22 @@ def is_built(cache_dir: Path, name: str, image: GuestImage, launcher: Launcher) 
     return True
 
 
-def list_templates(cache_dir: Path) -> list[TemplateSummary]:
-    """Return every template on disk, usable or not."""
-    root = templates_dir(cache_dir)
-    found = []
-    for directory in sorted(root.iterdir()) if root.is_dir() else []:
-        if directory.name.startswith(".") or not (directory / MANIFEST_NAME).exists():
-            continue
-        occupied = sum(path.stat().st_blocks * 512 for path in directory.iterdir()) / 2**20
-        problem = ""
-        try:
-            frozen = read_frozen(directory)
-            frozen.check()
-        except DeskforkError as error:
-            problem = str(error)
-        manifest = None if problem else frozen.manifest
-        found.append(
-            TemplateSummary(
-                name=manifest.name if manifest else directory.name.rpartition("-")[0],
-                directory=directory,
-                digest=manifest.digest if manifest else "",
-                qemu_version=manifest.qemu_version if manifest else "",
-                acceleration=manifest.machine.acceleration if manifest else "",
-                created_at=manifest.created_at if manifest else datetime.fromtimestamp(directory.stat().st_mtime, UTC),
-                disk_mib=occupied,
-                problem=problem,
-            )
-        )
+def baked_directory(parent: Frozen, key: str, *, network: bool) -> Path:
+    """Return where what set-up `key` made of a template lies, or would lie."""
+    ingredients = f"{_BAKE_FORMAT}\n{parent.manifest.digest}\n{key}\n{network}"
+    name = f"{parent.manifest.name}{BAKED_MARK}{hashlib.sha256(ingredients.encode()).hexdigest()[:16]}"
+    return parent.directory.parent / name
+
+
+def find_baked(parent: Frozen, key: str, *, network: bool) -> Frozen | None:
+    """Open what was baked over a template, if that set-up was.
+
+    Raises:
+        SandboxError: It is damaged.
+    """
+    directory = baked_directory(parent, key, network=network)
+    if not directory.is_dir():
+        return None
+    found = read_frozen(directory, parent)
+    found.check()
     return found

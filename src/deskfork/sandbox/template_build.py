@@ -1,77 +1,60 @@
-"""Making a template: boot, open, settle, freeze."""
+"""Making a template: boot, open, settle, freeze, store."""
 
 import hashlib
-import os
-import secrets
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-from deskfork.core.errors import BootTimeout, SandboxError, TransportError
-from deskfork.core.waiting import Deadline, wait_until
-from deskfork.sandbox.channels import Channels
-from deskfork.sandbox.frozen import (
-    FROZEN_NAMES,
-    Frozen,
-    FrozenFile,
-    FrozenManifest,
-    describe_files,
-    read_frozen,
-    remove_folder,
-    write_manifest,
-)
+from deskfork.core.errors import SandboxError
+from deskfork.sandbox.frozen import FROZEN_NAMES, Frozen, read_frozen, write_manifest
+from deskfork.sandbox.frozen_files import FrozenFile, describe_files, remove_folder
 from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
-from deskfork.sandbox.live import Claim, claim
-from deskfork.sandbox.machine import MachineFiles, MachineSpec, Start
-from deskfork.sandbox.running import RunningMachine, create_overlay, settle
-from deskfork.sandbox.template import OPEN_TIMEOUT_S, Recipe, machine_spec, template_directory
-from deskfork.transport.observer import GuestHealth
-
-BOOT_TIMEOUT_S = 400.0
+from deskfork.sandbox.live import claim
+from deskfork.sandbox.running import create_overlay
+from deskfork.sandbox.template import Recipe, machine_spec, template_directory
+from deskfork.sandbox.template_boot import TemplateBoot
+from deskfork.sandbox.template_store import partial_directory, require_space, require_unused, retire_outdated, store
 
 
 def build_template(
     cache_dir: Path, recipe: Recipe, image: GuestImage, launcher: Launcher, on_progress: Callable[[str], None]
 ) -> Frozen:
-    """Boot, open, settle, freeze; replaces a template of the same ingredients.
+    """Boot, open, settle, freeze; replaces a template of the same ingredients, and what was baked over that.
 
     Raises:
         BootTimeout: The guest's services did not all answer.
-        SandboxError: QEMU or the guest failed on the way; nothing is left behind.
+        SandboxError: Live sandboxes use the template that is there, or QEMU or the guest failed on the way; nothing is
+            left behind.
     """
     target = template_directory(cache_dir, recipe, image, launcher)
     target.parent.mkdir(parents=True, exist_ok=True)
-    _require_space(target.parent, machine_spec(launcher))
+    require_unused(target)
+    require_space(target.parent, machine_spec(launcher))
     with ExitStack() as undo:
         try:
             own = claim(cache_dir, provider=launcher.name, kind="template build", template=recipe.name)
         except OSError as error:
             raise SandboxError(f"template {recipe.name}: no folder to build it in: {error}") from error
         undo.callback(own.release)
-        manifest = _Build(recipe, image, launcher, own, on_progress).run()
+        manifest = TemplateBoot(recipe, image, launcher, own, on_progress).freeze()
         on_progress("hashing and storing")
         disk_bytes = (image.directory / "disk.raw").stat().st_size
         create_overlay(own.directory / "overlay.qcow2", target / "disk.qcow2", "qcow2", disk_bytes)
         # The empty overlay names the template's folder, which is no part of its contents.
-        hashed = [name for name in FROZEN_NAMES if name != "overlay.qcow2"]
-        files = describe_files(own.directory, FROZEN_NAMES, hashed=hashed)
-        partial = target.parent / f".{target.name}.{own.record.id}"
+        names = FROZEN_NAMES["own"]
+        files = describe_files(own.directory, names, hashed=[name for name in names if name != "overlay.qcow2"])
+        partial = partial_directory(target, own.record.id)
         partial.mkdir(mode=0o700)
         undo.callback(remove_folder, partial)
         for name in (*files, "id_ed25519"):
             (own.directory / name).rename(partial / name)
         write_manifest(partial, manifest.model_copy(update={"files": files, "digest": _digest(files)}))
-        if target.exists():
-            target.rename(target.parent / f".{target.name}.{own.record.id}.old")
-        partial.rename(target)
-        remove_folder(target.parent / f".{target.name}.{own.record.id}.old")
-    return read_frozen(target)
+        store(partial, target)
+    frozen = read_frozen(target)
+    if removed := retire_outdated(target, frozen.manifest.digest):
+        on_progress(f"removed what was baked over the one before: {', '.join(removed)}")
+    return frozen
 
 
 def time_cold_boot(cache_dir: Path, recipe: Recipe, image: GuestImage, launcher: Launcher) -> float:
@@ -83,208 +66,11 @@ def time_cold_boot(cache_dir: Path, recipe: Recipe, image: GuestImage, launcher:
     """
     own = claim(cache_dir, provider=launcher.name, kind="template build", template=recipe.name)
     try:
-        return _Build(recipe, image, launcher, own, lambda line: None).time_cold_boot()
+        return TemplateBoot(recipe, image, launcher, own, lambda line: None).time_cold_boot()
     finally:
         own.release()
-
-
-class _Build:
-    """One template being made."""
-
-    def __init__(
-        self, recipe: Recipe, image: GuestImage, launcher: Launcher, own: Claim, on_progress: Callable[[str], None]
-    ) -> None:
-        self._recipe = recipe
-        self._image = image
-        self._launcher = launcher
-        self._own = own
-        self._on_progress = on_progress
-        self._spec = machine_spec(launcher)
-        self._token = secrets.token_hex(16)
-        self._seconds: dict[str, float] = {}
-        self._started = time.monotonic()
-
-    def run(self) -> FrozenManifest:
-        with self._booted() as (machine, health, channels):
-            try:
-                self._open(channels)
-                kernel_id = self._warm_up(channels)
-            finally:
-                channels.close()
-            self._on_progress("waiting until the guest is idle")
-            settle(machine.process.pid, Deadline.after(60.0))
-            self._lap("settle")
-            self._on_progress("freezing")
-            machine.freeze_devices(self._own.directory / "state", Deadline.after(60.0))
-            machine.quit(Deadline.after(60.0))
-            self._lap("freeze")
-        return FrozenManifest(
-            name=self._recipe.name,
-            digest="",
-            image_digest=self._image.digest,
-            image_directory=self._image.directory,
-            qemu_version=self._launcher.qemu_version(),
-            machine=self._spec,
-            opened=self._recipe.opened,
-            token=self._token,
-            kernel_id=kernel_id,
-            ssh_host_key=health.ssh_host_key,
-            created_at=datetime.now(UTC),
-            build_s=self._seconds,
-            files={},
-        )
-
-    def time_cold_boot(self) -> float:
-        started = time.monotonic()
-        with self._booted() as (_, _, channels):
-            try:
-                self._open(channels)
-                channels.kernel.connect(None, deadline=Deadline.after(60.0))
-                channels.kernel.run_cell("print(1)", timeout_s=60.0)
-                return time.monotonic() - started
-            finally:
-                channels.close()
-
-    @contextmanager
-    def _booted(self) -> Iterator[tuple[RunningMachine, GuestHealth, Channels]]:
-        files = self._seed()
-        self._on_progress(f"booting under {self._spec.acceleration}")
-        machine = RunningMachine.start(
-            self._own.record.id,
-            self._launcher,
-            self._spec,
-            files,
-            Start(forwards=self._launcher.forwards()),
-            readable=[self._image.directory],
-            deadline=Deadline.after(30.0),
-        )
-        try:
-            health, channels = self._boot(machine, files)
-            yield machine, health, channels
-        finally:
-            machine.close()
-
-    def _seed(self) -> MachineFiles:
-        directory = self._own.directory
-        files = MachineFiles(
-            directory=directory,
-            kernel=self._image.directory / "vmlinuz",
-            initrd=self._image.directory / "initrd.img",
-            disk=directory / "disk.qcow2",
-            memory=directory / "memory",
-            token=directory / "seed-token",
-            authorized_key=directory / "seed-key",
-        )
-        create_overlay(files.disk, self._image.directory / "disk.raw", "raw")
-        key = Ed25519PrivateKey.generate()
-        _write_private(
-            directory / "id_ed25519",
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-            ),
-        )
-        public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-        _write_private(files.authorized_key, public + b" deskfork\n")
-        _write_private(files.token, self._token.encode())
-        return files
-
-    def _boot(self, machine: RunningMachine, files: MachineFiles) -> tuple[GuestHealth, Channels]:
-        deadline = Deadline.after(BOOT_TIMEOUT_S)
-        waiting = Channels.to(
-            machine.endpoints, name="template", token=self._token, private_key=files.directory, ssh_host_key=""
-        )
-        try:
-            health = wait_until(lambda: _ready(machine, waiting), deadline, interval_s=0.25)
-        finally:
-            waiting.close()
-        if health is None:
-            raise BootTimeout(
-                f"template {self._recipe.name}: the guest's services did not all answer in {BOOT_TIMEOUT_S:.0f} s; "
-                f"its console ends with: {_tail(files.console_log)}"
-            )
-        self._lap("boot")
-        return health, Channels.to(
-            machine.endpoints,
-            name="template",
-            token=self._token,
-            private_key=files.directory / "id_ed25519",
-            ssh_host_key=health.ssh_host_key,
-        )
-
-    def _open(self, channels: Channels) -> None:
-        if not self._recipe.opens:
-            return
-        self._on_progress(f"opening what {self._recipe.name} has open")
-        done = channels.user_ssh.exec(
-            list(self._recipe.opens), env={"DISPLAY": ":0"}, cwd=PurePosixPath("/"), timeout_s=OPEN_TIMEOUT_S
-        )
-        if done.exit_code:
-            raise SandboxError(
-                f"template {self._recipe.name}: {self._recipe.opens[0]} failed with {done.exit_code}: "
-                f"{done.stderr.strip()[-500:]}"
-            )
-        self._lap("open")
-
-    def _warm_up(self, channels: Channels) -> str:
-        # Whatever a service does only at its first request, it does now and not in every fork.
-        channels.kernel.connect(None, deadline=Deadline.after(60.0))
-        channels.root_ssh.exec(["true"], timeout_s=60.0)
-        channels.user_ssh.put(b"", PurePosixPath("/tmp/.warm"))
-        channels.observer.desktop()
-        for _ in range(3):
-            channels.kernel.run_cell("print(1)\n1", timeout_s=60.0)
-        # matplotlib 3.8 sets its inline backend up only after the first cell that plots: its figure would come as text.
-        inline = channels.kernel.run_cell("%matplotlib inline", timeout_s=120.0)
-        if inline.error or inline.timed_out:
-            raise SandboxError(f"template {self._recipe.name}: matplotlib could not be set up: {inline.error}")
-        kernel_id = channels.kernel.kernel_id
-        if kernel_id is None:
-            raise SandboxError(f"template {self._recipe.name}: the kernel gateway named no kernel")
-        self._lap("warm")
-        return kernel_id
-
-    def _lap(self, phase: str) -> None:
-        now = time.monotonic()
-        self._seconds[phase] = round(now - self._started, 3)
-        self._started = now
-
-
-def _ready(machine: RunningMachine, channels: Channels) -> GuestHealth | None:
-    if not machine.process.is_alive():
-        raise SandboxError(f"{machine.name}: QEMU ended while booting: {machine.process.complaint()}")
-    try:
-        health = channels.observer.health(Deadline.after(5.0))
-    except TransportError:
-        return None
-    if health is None:
-        return None
-    services = health.services
-    return health if services.x and services.session and services.gateway and services.sshd else None
 
 
 def _digest(files: dict[str, FrozenFile]) -> str:
     content = "\n".join(f"{name} {file.sha256}" for name, file in sorted(files.items()))
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _require_space(directory: Path, spec: MachineSpec) -> None:
-    status = os.statvfs(directory)
-    free_mib = status.f_bavail * status.f_frsize / 2**20
-    needed_mib = spec.memory_mib + 1024
-    if free_mib < needed_mib:
-        raise SandboxError(
-            f"{directory}: a template needs {needed_mib / 1024:.1f} GiB, {free_mib / 1024:.1f} GiB are free: "
-            "free some, or set DESKFORK_CACHE to a folder on a larger disk"
-        )
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-        stream.write(content)
-
-
-def _tail(path: Path, size: int = 300) -> str:
-    try:
-        return path.read_bytes()[-size:].decode(errors="replace").strip() or "(nothing)"
-    except OSError:
-        return "(nothing)"

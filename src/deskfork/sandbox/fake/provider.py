@@ -10,11 +10,13 @@ top-level await.
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from deskfork.core.errors import ConfigError, SandboxError
+from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.base import Sandbox, SandboxFacts, TemplateFacts
 from deskfork.sandbox.fake.kernel import kill_marked
 from deskfork.sandbox.fake.machine import locked
@@ -46,24 +48,47 @@ class FakeProvider:
         self._forks = 0
         self._opened = 0
         self._open: list[FakeSandbox] = []
+        self._baked: dict[tuple[str, str, bool], FakeSandbox] = {}
 
     @property
     def name(self) -> str:
         """`fake`."""
         return "fake"
 
-    def fork(self, template: str, *, network: bool = False) -> Sandbox:
-        """Start an empty sandbox. Its programs share the host's network, whatever `network` says."""
+    def fork(self, template: str, *, network: bool = False, baked: str = "") -> FakeSandbox:
+        """Start an empty sandbox, or a copy of a baked one; its programs share the host's network in any case."""
         digest = self.describe(template).digest
         self._forks += 1
         if self._forks <= self._faults.failing_forks:
             raise SandboxError(f"fork {self._forks} of {template!r} did not come up")
+        if found := self._baked.get((template, baked, network)):
+            return self.open(found.facts, origin=found)
         width, height = self._size_px
         return self.open(
             SandboxFacts("", "fake", template, digest, "none", width, height, _OPENED[template], network), origin=None
         )
 
-    def open(self, facts: SandboxFacts, *, origin: FakeSandbox | None) -> Sandbox:
+    def bake(
+        self, template: str, key: str, prepare: Callable[[Sandbox], None], *, task: str, options: BakeOptions
+    ) -> Baked:
+        """Keep a prepared sandbox, for as long as the provider is open, as what forks are copies of.
+
+        As with a checkpoint, programs that still run are not part of it.
+        """
+        del task
+        place = (template, key, options.network)
+        digest = f"fake-{template}-{key}"
+        if is_new := place not in self._baked or options.force:
+            with self.fork(template, network=options.network) as sandbox:
+                options.on_progress("setting up")
+                prepare(sandbox)
+                kept = self.open(replace(sandbox.facts, baked=key, template_digest=digest), origin=sandbox)
+            if earlier := self._baked.get(place):
+                earlier.close()
+            self._baked[place] = kept
+        return Baked(template, key, digest, is_new, form="full", disk_mib=0.0, phases_s={})
+
+    def open(self, facts: SandboxFacts, *, origin: FakeSandbox | None) -> FakeSandbox:
         """Start a sandbox with these facts and an id of its own, as a copy of `origin` if there is one."""
         self._opened += 1
         dying = self._faults.dying_sandboxes

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.checkpoint import _leave_pages_to_the_mapping
+from deskfork.sandbox.mapped_ram import keep_out_of_bitmap
 
 PAGE = 4096
 MEMORY = 1 << 16
@@ -42,7 +42,7 @@ def leave(content: bytes) -> tuple[int, bytes]:
         path = Path(file.name)
         path.write_bytes(content)
         try:
-            return _leave_pages_to_the_mapping(path, MEMORY), path.read_bytes()
+            return keep_out_of_bitmap(path, MEMORY), path.read_bytes()
         except SandboxError:
             assert path.read_bytes() == content, "it was refused, but changed"
             raise
