@@ -14,9 +14,9 @@ from pathlib import Path
 
 from deskfork.core.errors import ConfigError, DeskforkError, SandboxError
 from deskfork.core.waiting import Deadline, wait_until
+from deskfork.sandbox.forking import FORK_TIMEOUT_S
 from deskfork.sandbox.live import SandboxRecord, sandboxes_dir
 from deskfork.sandbox.open import open_vm_provider
-from deskfork.sandbox.vm import FORK_TIMEOUT_S
 
 STOP_TIMEOUT_S = 30.0
 

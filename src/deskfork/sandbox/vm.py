@@ -1,39 +1,32 @@
 """A sandbox that is a QEMU machine, whichever provider started it."""
 
-import errno
-import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Self
 
-from PIL.Image import Image
-
-from deskfork.core.errors import ConfigError, InfraError, SandboxError, TransportError
-from deskfork.core.types import CellResult, CommandResult, DesktopState
+from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.base import MAX_FETCH_BYTES, Checkpoint, Sandbox, SandboxFacts
+from deskfork.sandbox.base import Checkpoint, Sandbox, SandboxFacts
 from deskfork.sandbox.channels import Channels
 from deskfork.sandbox.checkpoint import take_checkpoint
+from deskfork.sandbox.final import FinalState, final_disk
+from deskfork.sandbox.forking import fork_machine
 from deskfork.sandbox.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher
-from deskfork.sandbox.live import Address, Claim
-from deskfork.sandbox.machine import MachineFiles, Start
-from deskfork.sandbox.running import RunningMachine, fork_files
-from deskfork.transport.screen import decode_ppm
+from deskfork.sandbox.live import Claim
+from deskfork.sandbox.running import RunningMachine
+from deskfork.sandbox.sealing import end, flush
+from deskfork.sandbox.vm_guest import VmGuest
 
-FORK_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 180.0
-SPACE_MIB = 64
-"""What a fork wants to find free for what it is going to write; QEMU stops a guest whose disk cannot be written."""
 LOGS_TIMEOUT_S = 30.0
 MAX_LOG_BYTES = 4 * 1024 * 1024
 
 
-class VmSandbox:
-    """One forked machine and the channels into it."""
+class VmSandbox(VmGuest):
+    """The life of one forked machine."""
 
     def __init__(
         self,
@@ -62,10 +55,11 @@ class VmSandbox:
         self._fork_from = fork_from
         self._checkpoints: dict[str, Frozen] = {}
         self._is_closed = False
+        self._final: FinalState | None = None
         self._frozen = frozen
         frozen.retain()
         try:
-            self._machine, self._channels = self._go_on_from(frozen)
+            super().__init__(claim.record.id, *self._go_on_from(frozen))
         except BaseException:
             frozen.release()
             claim.release()
@@ -85,6 +79,7 @@ class VmSandbox:
             height_px=manifest.machine.height_px,
             opened=manifest.opened,
             network=self._claim.record.network,
+            baked=manifest.baked.key if manifest.baked else "",
         )
 
     @property
@@ -97,63 +92,16 @@ class VmSandbox:
         """Where its overlay, sockets and logs lie."""
         return self._claim.directory
 
-    def exec(
-        self,
-        argv: list[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        cwd: PurePosixPath | None = None,
-        as_root: bool = False,
-        timeout_s: float,
-    ) -> CommandResult:
-        """Run one program in the guest; see `Guest.exec`."""
-        self._require_alive()
-        ssh = self._channels.root_ssh if as_root else self._channels.user_ssh
-        with self._blaming_the_machine():
-            return ssh.exec(argv, env={"DISPLAY": ":0", **(env or {})}, cwd=cwd, timeout_s=timeout_s)
-
-    def put(self, source: Path | bytes, target: PurePosixPath, *, timeout_s: float = 60.0) -> None:
-        """Copy into the guest; see `Guest.put`."""
-        self._require_alive()
-        with self._blaming_the_machine():
-            self._channels.user_ssh.put(source, target, timeout_s=timeout_s)
-
-    def get(
-        self, source: PurePosixPath, target: Path, *, max_bytes: int = MAX_FETCH_BYTES, timeout_s: float = 60.0
-    ) -> None:
-        """Copy out of the guest; see `Guest.get`."""
-        self._require_alive()
-        with self._blaming_the_machine():
-            self._channels.user_ssh.get(source, target, max_bytes=max_bytes, timeout_s=timeout_s)
-
-    def run_cell(self, code: str, *, timeout_s: float) -> CellResult:
-        """Run Python in the guest's kernel; see `Guest.run_cell`."""
-        self._require_alive()
-        with self._blaming_the_machine():
-            return self._channels.kernel.run_cell(code, timeout_s=timeout_s)
-
-    def screenshot(self) -> Image:
-        """Return the screen as QEMU shows it; see `Guest.screenshot`."""
-        self._require_alive()
-        picture = self._claim.directory / "screen.ppm"
-        with self._blaming_the_machine():
-            self._machine.qmp.screendump(picture)
-            return decode_ppm(picture)
-
-    def desktop(self) -> DesktopState:
-        """Ask the observer; see `Guest.desktop`."""
-        self._require_alive()
-        with self._blaming_the_machine():
-            return self._channels.observer.desktop()
-
     def is_alive(self) -> bool:
         """Whether QEMU still runs."""
-        return not self._is_closed and self._machine.process.is_alive()
+        return not self._is_closed and self._final is None and self._machine.process.is_alive()
 
     def save_logs(self, directory: Path) -> None:
-        """Write console.log and services.log; see `Sandbox.save_logs`."""
+        """Write console.log and, while the machine runs, services.log; see `Sandbox.save_logs`."""
         with self._machine.files.console_log.open("rb") as console:
             (directory / "console.log").write_bytes(console.read(MAX_LOG_BYTES))
+        if self._final is not None:
+            return
         services = self.exec(
             ["journalctl", "-b", "--no-pager", "-q", "-n", "500"], as_root=True, timeout_s=LOGS_TIMEOUT_S
         )
@@ -204,6 +152,28 @@ class VmSandbox:
                 opened.pop_all()
         return branches
 
+    def seal(self, *, timeout_s: float) -> FinalState:
+        """Flush the guest's file systems and end the machine, keeping its disk; see `Sandbox.seal`."""
+        self._require_alive()
+        deadline = Deadline.after(timeout_s)
+        flushed_by = flush(self._machine, self._channels, deadline)
+        end(self._machine, deadline)
+        self._channels.close()
+        self._final = final_disk(self._machine.files.disk, self._frozen, flushed_by)
+        return self._final
+
+    def hand_over(self) -> tuple[RunningMachine, str]:
+        """Close the channels; return the machine and what its services want, for whoever freezes it for good.
+
+        Only `close` may follow.
+
+        Raises:
+            SandboxError: The machine is gone.
+        """
+        self._require_alive()
+        self._channels.close()
+        return self._machine, self._channels.token
+
     def close(self) -> None:
         """End the machine and remove its files; calling it again does nothing."""
         if self._is_closed:
@@ -227,63 +197,7 @@ class VmSandbox:
         self.close()
 
     def _go_on_from(self, frozen: Frozen) -> tuple[RunningMachine, Channels]:
-        deadline = Deadline.after(FORK_TIMEOUT_S)
-        manifest, name = frozen.manifest, self._claim.record.id
-        files = fork_files(self._claim.directory, frozen)
-        self._write_files(files, frozen)
-        start = Start(
-            incoming=f"file:{frozen.state}",
-            network=self._claim.record.network,
-            forwards=self._launcher.forwards(),
-        )
-        with ExitStack() as undo:
-            machine = RunningMachine.start(
-                name, self._launcher, manifest.machine, files, start, readable=frozen.lineage(), deadline=deadline
-            )
-            undo.callback(machine.close)
-            channels = Channels.to(
-                machine.endpoints,
-                name=name,
-                token=manifest.token,
-                private_key=frozen.private_key,
-                ssh_host_key=manifest.ssh_host_key,
-            )
-            undo.callback(channels.close)
-            try:
-                channels.adopt(name, machine.endpoints["kernel"], manifest.kernel_id, deadline)
-            except TransportError as error:
-                trouble = machine.trouble()
-                raise SandboxError(
-                    f"{name}: the fork did not answer: {error}{f' ({trouble})' if trouble else ''}"
-                ) from error
-            self._record(machine, frozen)
-            undo.pop_all()
-        return machine, channels
-
-    def _write_files(self, files: MachineFiles, frozen: Frozen) -> None:
-        try:
-            status = os.statvfs(files.directory)
-            if status.f_bavail * status.f_frsize < SPACE_MIB << 20:
-                raise OSError(errno.ENOSPC, f"less than {SPACE_MIB} MiB are free; free some, or set DESKFORK_CACHE")
-            for stale in (files.qmp_socket, files.vnc_socket):
-                stale.unlink(missing_ok=True)
-            files.disk.unlink(missing_ok=True)
-            shutil.copyfile(frozen.empty_overlay, files.disk)
-            files.token.write_text("-")
-            files.authorized_key.write_text("-")
-        except OSError as error:
-            raise SandboxError(f"{files.directory.name}: its files could not be written: {error}") from error
-
-    def _record(self, machine: RunningMachine, frozen: Frozen) -> None:
-        try:
-            self._claim.update(
-                qemu_pid=machine.process.pid,
-                endpoints={key: Address(host=at.host, port=at.port) for key, at in machine.endpoints.items()},
-                private_key=frozen.private_key,
-                ssh_host_key=frozen.manifest.ssh_host_key,
-            )
-        except OSError as error:
-            raise SandboxError(f"{machine.name}: its record could not be written: {error}") from error
+        return fork_machine(self._claim, self._launcher, frozen)
 
     def _freeze_here(self) -> Frozen:
         self._require_alive()
@@ -298,19 +212,6 @@ class VmSandbox:
 
     def _require_open(self) -> None:
         if self._is_closed:
-            raise SandboxError(f"{self._claim.record.id}: the sandbox is closed")
-
-    def _require_alive(self) -> None:
-        self._require_open()
-        if not self._machine.process.is_alive():
-            raise SandboxError(f"{self._claim.record.id}: the machine is gone: {self._machine.process.complaint()}")
-
-    @contextmanager
-    def _blaming_the_machine(self) -> Iterator[None]:
-        """Turn a channel's failure into a SandboxError when the machine behind it does not run."""
-        try:
-            yield
-        except InfraError as error:
-            if trouble := self._machine.trouble():
-                raise SandboxError(f"{self._claim.record.id}: {error} ({trouble})") from error
-            raise
+            raise SandboxError(f"{self._name}: the sandbox is closed")
+        if self._final is not None:
+            raise SandboxError(f"{self._name}: the sandbox is sealed: its machine has ended, its disk can be examined")

@@ -59,6 +59,12 @@ class SshClient:
         self._lock = threading.Lock()
         self._transport: paramiko.Transport | None = None
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection is open: a call then needs none of the seconds that opening one takes."""
+        with self._lock:
+            return self._transport is not None and self._transport.is_active()
+
     def exec(
         self,
         argv: list[str],

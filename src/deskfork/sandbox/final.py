@@ -1,0 +1,156 @@
+"""What a sealed machine leaves: its disk, and the note of what that disk needs to be read again."""
+
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from deskfork.core.atomic import write_atomic
+from deskfork.core.config import StrictModel
+from deskfork.core.errors import ConfigError, SandboxError
+from deskfork.sandbox.frozen import Frozen, read_frozen
+from deskfork.sandbox.frozen_files import copy_sparse
+
+FINAL_NAME = "final-state.json"
+DISK_NAME = "disk.qcow2"
+FLATTEN_TIMEOUT_S = 600.0
+
+
+class Backing(StrictModel):
+    """A folder of the cache that a final disk reads from."""
+
+    directory: Path
+    digest: str
+    """Of the template, or of the image, that lay there when the machine was sealed."""
+    disk: Path
+    disk_format: Literal["qcow2", "raw"] = "qcow2"
+    is_checkpoint: bool = False
+    """Whether it ends with the sandbox, rather than staying in the cache."""
+
+
+class FinalState(StrictModel):
+    """The disk of a sealed machine: what is on it does not change any more, however often it is examined.
+
+    The disk holds only what differs from its template's. It can be examined for as long as the template and the image
+    that it names are in the cache, unchanged and at the same place; whoever examines it is told if they are not.
+    """
+
+    kind: Literal["disk", "folder"]
+    """`folder` for the fake provider, which has no disks."""
+    disk: Path
+    """A qcow2 overlay; a folder for the fake."""
+    template: str
+    image_digest: str
+    flushed_by: Literal["sync", "kernel", "nothing"]
+    """How the guest's file systems were flushed; `nothing`: the guest let nobody do it, and lost its last seconds."""
+    backing: tuple[Backing, ...] = Field(default=())
+    """What the disk reads from, nearest first; the image comes last."""
+
+    @property
+    def readable(self) -> list[Path]:
+        """The folders that whoever reads the disk has to see."""
+        return [self.disk.parent, *(backing.directory for backing in self.backing)]
+
+    def keep(self, directory: Path) -> "FinalState":
+        """Copy the disk to the host folder `directory`, so that it can be examined after the sandbox has closed.
+
+        Only what was written is copied. What lay between the disk and its template, a checkpoint that ends with the
+        sandbox, is merged into the copy.
+
+        Returns:
+            The state whose disk is the copy; `load_state(directory)` returns it again.
+
+        Raises:
+            SandboxError: It could not be copied.
+        """
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            kept = self._copy(directory)
+            write_atomic(directory / FINAL_NAME, kept.model_dump_json(indent=1))
+        except (OSError, subprocess.SubprocessError) as error:
+            raise SandboxError(f"the final disk could not be kept in {directory}: {error}") from error
+        return kept
+
+    def require_readable(self, image_digest: str) -> None:
+        """Refuse a disk whose template or image is not what it was written on.
+
+        Args:
+            image_digest: Of the image whose programs are going to examine it.
+
+        Raises:
+            ConfigError: Which one is missing or another.
+        """
+        if not self.disk.exists():
+            raise ConfigError(f"{self.disk}: the final disk is gone")
+        if image_digest != self.image_digest:
+            raise ConfigError(
+                f"{self.disk}: was written on guest image {self.image_digest[:12]}, and the image here is "
+                f"{image_digest[:12]}: it can be examined only with the image that it was written on"
+            )
+        for backing in self.backing:
+            if not backing.disk.exists():
+                raise ConfigError(f"{self.disk}: reads from {backing.disk}, which is gone from the cache")
+            if backing.disk_format == "qcow2" and not backing.is_checkpoint:
+                found = read_frozen(backing.directory).manifest.digest
+                if found != backing.digest:
+                    raise ConfigError(
+                        f"{self.disk}: was written on template {backing.digest[:12]}, and {backing.directory} now "
+                        f"holds {found[:12]}: it cannot be examined any more"
+                    )
+
+    def _copy(self, directory: Path) -> "FinalState":
+        target = directory / DISK_NAME
+        lasting = tuple(backing for backing in self.backing if not backing.is_checkpoint)
+        if len(lasting) == len(self.backing):
+            copy_sparse(self.disk, target)
+        else:
+            base = lasting[0]
+            command = ["qemu-img", "convert", "-q", "-f", "qcow2", "-O", "qcow2", "-B", str(base.disk)]
+            command += ["-F", base.disk_format, str(self.disk), str(target)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=FLATTEN_TIMEOUT_S, check=False)
+            if done.returncode:
+                raise OSError(f"qemu-img: {done.stderr.strip()[-500:]}")
+        target.chmod(0o600)
+        return self.model_copy(update={"disk": target, "backing": lasting})
+
+
+def load_state(directory: Path) -> FinalState:
+    """Read what `FinalState.keep` wrote to `directory`, wherever that folder lies now.
+
+    Raises:
+        ConfigError: There is no final state in it.
+    """
+    try:
+        state = FinalState.model_validate_json((directory / FINAL_NAME).read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ConfigError(f"{directory}: no final state that can be read ({type(error).__name__})") from error
+    return state.model_copy(update={"disk": directory / state.disk.name})
+
+
+def final_disk(disk: Path, frozen: Frozen, flushed_by: Literal["sync", "kernel", "nothing"]) -> FinalState:
+    """Describe the disk of a machine that was forked from `frozen` and has ended."""
+    backing = []
+    origin: Frozen | None = frozen
+    while origin is not None:
+        backing.append(
+            Backing(
+                directory=origin.directory,
+                digest=origin.manifest.digest,
+                disk=origin.disk,
+                # A checkpoint lies where sandboxes lie, the disk's among them.
+                is_checkpoint=origin.directory.parent == disk.parent.parent,
+            )
+        )
+        origin = origin.parent
+    manifest = frozen.manifest
+    image = manifest.image_directory
+    backing.append(Backing(directory=image, digest=manifest.image_digest, disk=image / "disk.raw", disk_format="raw"))
+    return FinalState(
+        kind="disk",
+        disk=disk,
+        template=manifest.name,
+        image_digest=manifest.image_digest,
+        flushed_by=flushed_by,
+        backing=tuple(backing),
+    )
