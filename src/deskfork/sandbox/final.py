@@ -1,5 +1,6 @@
 """What a sealed machine leaves: its disk, and the note of what that disk needs to be read again."""
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from deskfork.sandbox.frozen import Frozen, read_frozen
 from deskfork.sandbox.frozen_files import copy_sparse
 
 FINAL_NAME = "final-state.json"
-DISK_NAME = "disk.qcow2"
+_DISK_NAMES = {"disk": "disk.qcow2", "folder": "disk"}
 FLATTEN_TIMEOUT_S = 600.0
 
 
@@ -68,7 +69,7 @@ class FinalState(StrictModel):
             directory.mkdir(parents=True, exist_ok=True)
             kept = self._copy(directory)
             write_atomic(directory / FINAL_NAME, kept.model_dump_json(indent=1))
-        except (OSError, subprocess.SubprocessError) as error:
+        except (OSError, shutil.Error, subprocess.SubprocessError) as error:
             raise SandboxError(f"the final disk could not be kept in {directory}: {error}") from error
         return kept
 
@@ -100,7 +101,10 @@ class FinalState(StrictModel):
                     )
 
     def _copy(self, directory: Path) -> "FinalState":
-        target = directory / DISK_NAME
+        target = directory / _DISK_NAMES[self.kind]
+        if self.kind == "folder":
+            shutil.copytree(self.disk, target, symlinks=True, ignore=_special_files)
+            return self.model_copy(update={"disk": target})
         lasting = tuple(backing for backing in self.backing if not backing.is_checkpoint)
         if len(lasting) == len(self.backing):
             copy_sparse(self.disk, target)
@@ -154,3 +158,9 @@ def final_disk(disk: Path, frozen: Frozen, flushed_by: Literal["sync", "kernel",
         flushed_by=flushed_by,
         backing=tuple(backing),
     )
+
+
+def _special_files(folder: str, names: list[str]) -> list[str]:
+    """Return which entries are neither files nor folders nor links; copying a pipe would wait for its writer."""
+    found = [Path(folder, name) for name in names]
+    return [path.name for path in found if not (path.is_symlink() or path.is_dir() or path.is_file())]

@@ -12,7 +12,7 @@ import pytest
 
 from deskfork.records.reader import read_trajectory
 from deskfork.records.trial import TrialStatus
-from deskfork.sandbox.fake.sandbox import FakeFaults
+from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.trial.plan import TrialEvent
 
 pytestmark = pytest.mark.usefixtures("csv_task")

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from deskfork.core.tracing import configure_tracing, flush_tracing
-from deskfork.sandbox.fake.sandbox import FakeFaults
+from deskfork.sandbox.fake.faults import FakeFaults
 
 pytestmark = pytest.mark.usefixtures("csv_task")
 

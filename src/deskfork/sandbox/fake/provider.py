@@ -14,15 +14,21 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.base import Sandbox, SandboxFacts, TemplateFacts
+from deskfork.sandbox.fake.examined import ExaminedFake
+from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.sandbox.fake.kernel import kill_marked
 from deskfork.sandbox.fake.machine import locked
-from deskfork.sandbox.fake.sandbox import FOLDER_PREFIX, OWNER_LOCK, FakeFaults, FakeSandbox
+from deskfork.sandbox.fake.sandbox import FAKE_IMAGE, FOLDER_PREFIX, OWNER_LOCK, FakeSandbox
+from deskfork.sandbox.final import FinalState
 
 _OPENED = {"desktop": frozenset[str](), "jupyter": frozenset({"jupyterlab", "browser"})}
+
+_Fake = TypeVar("_Fake", bound=FakeSandbox)
 
 
 class FakeProvider:
@@ -47,6 +53,7 @@ class FakeProvider:
         self._faults = faults or FakeFaults()
         self._forks = 0
         self._opened = 0
+        self._examined = 0
         self._open: list[FakeSandbox] = []
         self._baked: dict[tuple[str, str, bool], FakeSandbox] = {}
 
@@ -57,16 +64,13 @@ class FakeProvider:
 
     def fork(self, template: str, *, network: bool = False, baked: str = "") -> FakeSandbox:
         """Start an empty sandbox, or a copy of a baked one; its programs share the host's network in any case."""
-        digest = self.describe(template).digest
+        facts = self._facts_of(template, network)
         self._forks += 1
         if self._forks <= self._faults.failing_forks:
             raise SandboxError(f"fork {self._forks} of {template!r} did not come up")
         if found := self._baked.get((template, baked, network)):
             return self.open(found.facts, origin=found)
-        width, height = self._size_px
-        return self.open(
-            SandboxFacts("", "fake", template, digest, "none", width, height, _OPENED[template], network), origin=None
-        )
+        return self.open(facts, origin=None)
 
     def bake(
         self, template: str, key: str, prepare: Callable[[Sandbox], None], *, task: str, options: BakeOptions
@@ -93,13 +97,33 @@ class FakeProvider:
         self._opened += 1
         dying = self._faults.dying_sandboxes
         faults = self._faults if dying is None or self._opened <= dying else FakeFaults()
-        sandbox = FakeSandbox(self, replace(facts, id=f"fake-{secrets.token_hex(4)}"), self._parent, faults)
+        named = replace(facts, id=f"fake-{secrets.token_hex(4)}")
+        return self._started(FakeSandbox(self, named, self._parent, faults), origin=origin)
+
+    def _started(self, sandbox: _Fake, *, origin: FakeSandbox | None) -> _Fake:
         self._open.append(sandbox)
         with ExitStack() as undo:
             undo.callback(sandbox.close)
             sandbox.start(origin)
             undo.pop_all()
         return sandbox
+
+    def _facts_of(self, template: str, network: bool) -> SandboxFacts:
+        digest = self.describe(template).digest
+        width, height = self._size_px
+        name = f"fake-{secrets.token_hex(4)}"
+        return SandboxFacts(name, "fake", template, digest, "none", width, height, _OPENED[template], network)
+
+    def examine(self, state: FinalState, *, network: bool = False) -> Sandbox:
+        """Start a sandbox with the home and the temporary files of a sealed one."""
+        if state.kind != "folder":
+            raise ConfigError(f"{state.disk}: is the state of a real machine, which the fake cannot examine")
+        state.require_readable(FAKE_IMAGE)
+        self._examined += 1
+        if self._examined <= self._faults.failing_examinations:
+            raise SandboxError(f"examination {self._examined} did not come up")
+        facts = self._facts_of("desktop", network)
+        return self._started(ExaminedFake(self, facts, self._parent, state), origin=None)
 
     def describe(self, template: str) -> TemplateFacts:
         """Return the facts of `desktop` or `jupyter`, which do not depend on anything."""

@@ -16,29 +16,17 @@ from deskfork.core.errors import ConfigError, HostDiskFull, KernelLost, SandboxE
 from deskfork.core.types import CellResult, CommandResult, DesktopState
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import MAX_FETCH_BYTES, Checkpoint, Sandbox, SandboxFacts
+from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.sandbox.fake.kernel import kill_marked
 from deskfork.sandbox.fake.kernel_client import FakeKernel, KernelHome
 from deskfork.sandbox.fake.machine import FakeMachine, copy_tree, locked, tree_bytes
+from deskfork.sandbox.final import FinalState
 
 FOLDER_PREFIX = "deskfork-fake-"
 OWNER_LOCK = "owner.lock"
+FAKE_IMAGE = "none"
+"""What fakes have for the digest of an image."""
 _END_TIMEOUT_S = 10.0
-
-
-@dataclass(frozen=True)
-class FakeFaults:
-    """What shall go wrong, so that tests can watch how it is dealt with."""
-
-    failing_forks: int = 0
-    """The first so many forks raise SandboxError."""
-    dies_in_cell: int | None = None
-    """The machine is gone as soon as its cell of this number was started; every cell counts, from 1."""
-    host_full_in_cell: int | None = None
-    """The host's disk is full when its cell of this number writes; every cell counts, from 1."""
-    dies_in_exec: int | None = None
-    """The same for programs."""
-    dying_sandboxes: int | None = None
-    """Only the first so many sandboxes die, all by default."""
 
 
 @dataclass
@@ -52,7 +40,7 @@ class _Snapshot:
 class FakeOwner(Protocol):
     """What opened a fake sandbox, and keeps count of the open ones."""
 
-    def open(self, facts: SandboxFacts, *, origin: "FakeSandbox | None") -> Sandbox:
+    def open(self, facts: SandboxFacts, *, origin: "FakeSandbox | None") -> "FakeSandbox":
         """Start a sandbox with these facts and an id of its own, as a copy of `origin` if there is one."""
         ...
 
@@ -76,6 +64,7 @@ class FakeSandbox:
         self._kernel: FakeKernel | None = None
         self._snapshots: dict[str, _Snapshot] = {}
         self._counts = {"cell": 0, "program": 0}
+        self._final: FinalState | None = None
         self._is_gone = False
         self._is_closed = False
 
@@ -149,7 +138,7 @@ class FakeSandbox:
 
     def is_alive(self) -> bool:
         """Whether it was neither closed nor killed by a fault; a dead kernel alone does not end it."""
-        return not self._is_gone and not self._is_closed
+        return not self._is_gone and not self._is_closed and self._final is None
 
     def save_logs(self, directory: Path) -> None:
         """Write an empty console.log: no machine, no services."""
@@ -185,6 +174,19 @@ class FakeSandbox:
             undo.pop_all()
         return made
 
+    def seal(self, *, timeout_s: float) -> FinalState:
+        """Kill everything started inside and leave the folder as it is."""
+        self._running()
+        self._end_processes()
+        self._final = FinalState(
+            kind="folder",
+            disk=self._machine.root,
+            template=self._facts.template,
+            image_digest=FAKE_IMAGE,
+            flushed_by="sync",
+        )
+        return self._final
+
     def close(self) -> None:
         """Kill everything started inside and remove the folder."""
         if self._is_closed:
@@ -211,7 +213,8 @@ class FakeSandbox:
 
     def _running(self) -> FakeKernel:
         if self._kernel is None or not self.is_alive():
-            raise SandboxError(f"{self._facts.id}: the sandbox is {'closed' if self._is_closed else 'gone'}")
+            state = "closed" if self._is_closed else "sealed" if self._final is not None else "gone"
+            raise SandboxError(f"{self._facts.id}: the sandbox is {state}")
         return self._kernel
 
     def _count(self, kind: str) -> int:
