@@ -1,15 +1,18 @@
 """`deskfork task`: what there is to do."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from deskfork.cli.output import print_json, print_line, print_table
+from deskfork.cli.output import print_json, print_rendered, warn
+from deskfork.cli.task_text import render_list, render_task
+from deskfork.tasks.choose import Choice, choose, split_words
+from deskfork.tasks.describe import describe_task
 from deskfork.tasks.load import open_source
-from deskfork.tasks.schema import Task
+from deskfork.tasks.pairs import in_pairs
 
-app = typer.Typer(help="List and show tasks.", no_args_is_help=True)
+app = typer.Typer(help="List, show and make tasks.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[
     Path | None, typer.Option(help="A Spider2-V checkout or a folder of tasks; the project's own by default.")
@@ -17,22 +20,42 @@ Source = Annotated[
 
 
 @app.command("list")
-def list_(source: Source = None, json: Json = False) -> None:
-    """List the tasks of a source; those that cannot be run are listed with the reason."""
-    tasks = open_source(source).list()
+def list_(
+    source: Source = None,
+    id_: Annotated[list[str] | None, typer.Option("--id", help="How ids begin, of which one is enough.")] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option(help="Tags with commas between, which a task must all have.")
+    ] = None,
+    app_: Annotated[
+        list[str] | None, typer.Option("--app", "--tool", help="Tools that a task is about (jupyter, …), all of them.")
+    ] = None,
+    evaluator: Annotated[list[str] | None, typer.Option(help="Metrics that its evaluator uses, all of them.")] = None,
+    wording: Annotated[
+        Literal["abstract", "verbose"] | None, typer.Option(help="Only the abstract or the verbose one of each pair.")
+    ] = None,
+    runnable: Annotated[bool, typer.Option("--runnable", help="Only those that can be run here.")] = False,
+    json: Json = False,
+) -> None:
+    """List tasks; those that cannot be run here are listed with what they lack. What is asked for must all hold."""
+    opened = open_source(source)
+    known = opened.list()
+    choice = Choice(
+        ids=split_words(id_ or ()),
+        tags=split_words(tags or ()),
+        apps=split_words(app_ or ()),
+        evaluators=split_words(evaluator or ()),
+        wording=wording,
+        is_runnable=runnable,
+    )
+    tasks = choose(in_pairs(known), choice)
     if json:
         print_json([task.model_dump(mode="json") for task in tasks])
-        return
-    rows = [
-        [
-            t.id,
-            t.template or "-",
-            "yes" if t.has_solution else "no",
-            _shortened(t.instruction) if t.runnable else t.error,
-        ]
-        for t in tasks
-    ]
-    print_table(["task", "template", "solution", "instruction, or why it cannot be run"], rows)
+    elif tasks:
+        print_rendered(render_list(tasks, [task.id for task in known]))
+    for complaint in opened.complaints():
+        warn(f"deskfork: {complaint}")
+    can_run = sum(task.runnable for task in tasks)
+    warn(f"{len(tasks)} of {len(known)} tasks, {can_run} can be run here" if tasks else "no task is like that")
 
 
 @app.command("show")
@@ -41,25 +64,9 @@ def show(
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Show one task."""
-    task = open_source(source).load(task_id)
+    """Show one task: what it asks for, how it is set up and judged, and its solution."""
+    described = describe_task(open_source(source), task_id)
     if json:
-        print_json(task.model_dump(mode="json"))
+        print_json(described.flat())
     else:
-        print_line(_described(task))
-
-
-def _described(task: Task) -> str:
-    lines = [f"{task.id} ({task.source}, template {task.template}{', network' if task.network else ''})", ""]
-    lines += [task.instruction, ""]
-    lines += [
-        f"set-up: {step.model_dump_json(exclude_defaults=True, exclude={'type'})} [{step.type}]" for step in task.setup
-    ]
-    lines += [f"check: {check.metric} on {check.result.model_dump_json()}" for check in task.evaluator.checks]
-    lines.append(f"solution: {task.solution or 'none'}")
-    return "\n".join(lines)
-
-
-def _shortened(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 90 else flat[:89] + "…"
+        print_rendered(render_task(described))

@@ -121,16 +121,6 @@ def test_a_source_that_holds_no_tasks_is_refused(deskfork: Command, tmp_path: Pa
     assert (told.code, str(tmp_path) in told.err) == (2, True)
 
 
-def test_tasks_are_listed_and_shown(deskfork: Command, source: Path) -> None:
-    listed = deskfork("task", "list", "--source", source, "--json").json()
-    assert [(task["id"], task["runnable"]) for task in listed] == [("easier", True), ("easy", True)]
-    assert "easier" in deskfork("task", "list", "--source", source).out
-    shown = deskfork("task", "show", "easie", "--source", source, "--json").json()
-    assert (shown["id"], shown["instruction"]) == ("easier", "Write out.csv.")
-    assert deskfork("task", "show", "easie", "--source", source).out.startswith("easier (deskfork")
-    assert deskfork("task", "show", "no-such", "--source", source).code == 2
-
-
 def test_the_projects_own_tasks_are_the_default(deskfork: Command) -> None:
     assert len(deskfork("task", "list", "--json").json()) >= 3
 
