@@ -1,6 +1,7 @@
 """Finding tasks: which collection a path is, and which of its tasks were asked for."""
 
 from pathlib import Path
+from typing import Literal
 
 from deskfork.core.errors import ConfigError
 from deskfork.tasks.own import TASK_FILE, OwnTasks, own_examples
@@ -35,12 +36,31 @@ def open_source(path: Path | None) -> TaskSource:
     )
 
 
-def select(source: TaskSource, wanted: str) -> list[str]:
-    """Return the full ids that `wanted` names: `all`, or ids and prefixes with commas between.
+def select(source: TaskSource, wanted: str, wording: Literal["abstract", "verbose"] | None = None) -> list[str]:
+    """Return the full ids that are asked for.
+
+    Args:
+        source: Where the tasks lie.
+        wanted: `all`, or ids and prefixes with commas between.
+        wording: Of the two tasks of a pair only this one; tasks that are worded otherwise, or once only, are left out.
 
     Raises:
-        ConfigError: Nothing is named (TaskError: one is unknown or ambiguous).
+        ConfigError: Nothing is named, or nothing is left (TaskError: one is unknown or ambiguous).
     """
+    named = _named(source, wanted)
+    if wording is None:
+        return named
+    known = {summary.id: summary for summary in source.list()}
+    # What cannot even be read has no wording; it is left in, for the reader to refuse with the reason.
+    kept = [task for task in named if known[task].wording in (wording, None if known[task].error else wording)]
+    if not kept:
+        others = [known[task].counterpart for task in named if known[task].counterpart in known]
+        hint = f"; their counterparts are {', '.join(map(str, others[:4]))}" if others else ""
+        raise ConfigError(f"none of the {len(named)} tasks that were asked for is worded {wording}{hint}")
+    return kept
+
+
+def _named(source: TaskSource, wanted: str) -> list[str]:
     ids = source.ids()
     if wanted.strip() == ALL:
         return ids

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from checkouts import TASK, judged, step, write_checkout
 
-from deskfork.core.errors import TaskError
+from deskfork.core.errors import ConfigError, TaskError
 from deskfork.tasks.load import open_source, select
 from deskfork.tasks.summary import Need
 
@@ -215,3 +215,18 @@ def test_a_broken_index_is_told_and_hides_no_task(tmp_path: Path, content: str, 
     [complaint] = source.complaints()
     assert said in complaint
     assert source.load("t1").id == "t1"
+
+
+def test_of_a_pair_only_the_wording_that_was_asked_for_is_selected(tmp_path: Path) -> None:
+    tasks: dict[str, dict[str, Any]] = {
+        "jupyter/a1": {"counterpart": "v1", "tags": ["abstract"]},
+        "jupyter/v1": {"counterpart": "a1", "tags": ["verbose"]},
+        "jupyter/z1": {"tags": []},
+        "jupyter/broken": {"evaluator": 5},
+    }
+    source = open_source(write_checkout(tmp_path, tasks))
+    assert select(source, "all") == ["a1", "broken", "v1", "z1"]
+    assert select(source, "all", "verbose") == ["broken", "v1"]
+    assert select(source, "a1,v1", "abstract") == ["a1"]
+    with pytest.raises(ConfigError, match="none of the 1 tasks .* is worded verbose; their counterparts are v1"):
+        select(source, "a1", "verbose")
