@@ -28,6 +28,9 @@ def start(
     tasks: Annotated[
         str | None, typer.Option(help="Ids or prefixes with commas between, or all (the default).")
     ] = None,
+    wording: Annotated[
+        str | None, typer.Option(help="abstract or verbose: of each pair only the task that is worded so.")
+    ] = None,
     agent: Annotated[str | None, typer.Option(help="oracle, null, replay:FILE, code, or an agent's YAML file.")] = None,
     model: Annotated[
         str | None, typer.Option(help="litellm:…, openai:…@URL or transformers:…, for code agents.")
@@ -52,7 +55,7 @@ def start(
     limits = {"limits.steps": max_steps, "limits.seconds": max_seconds, "limits.tokens": max_tokens}
     options = {"source": source, "tasks": tasks, "agent": agent, "model": model, "provider": provider, "out": out}
     counts = {"repeats": repeats, "parallel": parallel, "network": network}
-    summary = _run(resolve_config(config, {**options, **counts, **limits}))
+    summary = _run(resolve_config(config, {**options, **counts, **limits, "wording": wording}))
     report = report_results(summary.run_dir, summary.results, planned=summary.planned, skipped=summary.skipped)
     _print(report, json=json)
     _end(summary)

@@ -23,6 +23,8 @@ class RunConfig(StrictModel):
     """Folder of tasks or a Spider2-V checkout; None for the project's own tasks."""
     tasks: str = Field(default="all", min_length=1)
     """Task ids or unambiguous prefixes with commas between, or `all`."""
+    wording: Literal["abstract", "verbose"] | None = None
+    """Of the tasks that are one goal worded twice only the one worded so; None for all."""
     provider: Literal["auto", "docker", "qemu", "fake"] = "auto"
     repeats: int = Field(default=1, ge=1, le=1000)
     """Trials of each task."""

@@ -40,7 +40,7 @@ def prepare(config: RunConfig) -> Preparation:
     cells: dict[str, list[str] | None] = {}
     skipped: dict[str, str] = {}
     is_all = config.tasks.strip() == ALL
-    for task_id in select(source, config.tasks):
+    for task_id in select(source, config.tasks, config.wording):
         try:
             task = source.load(task_id)
             cells[task.id] = _cells(task, source) if isinstance(agent, OracleConfig) else None
