@@ -1,5 +1,7 @@
 """`deskfork run`: agents at tasks, and what came of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,6 +9,7 @@ import typer
 
 from deskfork.cli.errors import INFRASTRUCTURE_FAILED, signal_exit_code
 from deskfork.cli.output import print_json, print_rendered, warn
+from deskfork.cli.verdicts import render_regraded
 from deskfork.records.reader import read_run
 from deskfork.records.trial import TrialStatus
 from deskfork.report.aggregate import RunReport, report_results, report_run
@@ -14,6 +17,7 @@ from deskfork.report.render import render_run
 
 if TYPE_CHECKING:
     from deskfork.trial.config import RunConfig
+    from deskfork.trial.regrade import Gather
     from deskfork.trial.run import RunSummary
 
 app = typer.Typer(help="Run agents on tasks, and show what came of it.", no_args_is_help=True)
@@ -44,6 +48,9 @@ def start(
     network: Annotated[
         bool | None, typer.Option("--network/--no-network", help="Whether guests may open connections to the outside.")
     ] = None,
+    keep_state: Annotated[
+        bool | None, typer.Option("--keep-state", help="Keep each machine's disk as the agent left it.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Parent folder of run directories; ./runs by default.")] = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file (see configs/runs); options go before it.")] = None,
     json: Json = False,
@@ -54,7 +61,7 @@ def start(
 
     limits = {"limits.steps": max_steps, "limits.seconds": max_seconds, "limits.tokens": max_tokens}
     options = {"source": source, "tasks": tasks, "agent": agent, "model": model, "provider": provider, "out": out}
-    counts = {"repeats": repeats, "parallel": parallel, "network": network}
+    counts = {"repeats": repeats, "parallel": parallel, "network": network, "keep_state": keep_state}
     summary = _run(resolve_config(config, {**options, **counts, **limits, "wording": wording}))
     report = report_results(summary.run_dir, summary.results, planned=summary.planned, skipped=summary.skipped)
     _print(report, json=json)
@@ -65,6 +72,44 @@ def start(
 def show(run_dir: Annotated[Path, typer.Argument(help="A run's directory.")], json: Json = False) -> None:
     """Show the results of a run, also of one that was cut off."""
     _print(report_run(read_run(run_dir)), json=json)
+
+
+@app.command("regrade")
+def regrade(
+    run_dir: Annotated[Path, typer.Argument(help="A run's directory.")],
+    boot: Annotated[
+        bool, typer.Option("--boot", help="Read the kept disks again (of a run with --keep-state), in fresh machines.")
+    ] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Write the new verdicts into the results; the earlier ones are kept too.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Judge a run's trials again by what their evaluations read, and tell what changed."""
+    from deskfork.trial.regrade import regrade_run
+
+    with _gathering(run_dir) if boot else nullcontext() as gather:
+        entries = regrade_run(run_dir, gather=gather, is_applied=apply)
+    if json:
+        print_json([{**entry.model_dump(mode="json"), "has_changed": entry.has_changed} for entry in entries])
+    else:
+        print_rendered(render_regraded(entries))
+    if any(entry.after is None for entry in entries):
+        raise typer.Exit(INFRASTRUCTURE_FAILED)
+
+
+@contextmanager
+def _gathering(run_dir: Path) -> "Iterator[Gather]":
+    from deskfork.core.config import cache_dir
+    from deskfork.sandbox.open import open_provider
+    from deskfork.trial.evaluate import gather_again
+
+    lock = read_run(run_dir).lock
+    provider = open_provider(lock.provider if lock else "auto", cache_dir())
+    try:
+        yield lambda task, paths, earlier: gather_again(task, paths, earlier, provider)
+    finally:
+        provider.close()
 
 
 def _run(config: "RunConfig") -> "RunSummary":

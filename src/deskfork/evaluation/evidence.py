@@ -105,4 +105,6 @@ def read_evidence(directory: Path) -> EvidenceIndex:
     except OSError as error:
         raise EvaluationError(f"no evidence was kept: {path}: {error.strerror}") from error
     except ValidationError as error:
-        raise EvaluationError(f"{path} is broken ({error.error_count()} errors): the trial must be run again") from error
+        raise EvaluationError(
+            f"{path} is broken ({error.error_count()} errors): the trial must be run again"
+        ) from error

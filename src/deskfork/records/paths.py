@@ -48,8 +48,17 @@ class AttemptPaths:
 
     @property
     def guest(self) -> Path:
-        """Files fetched for evaluation."""
-        return self.root / "guest"
+        """What the evaluation read, and its index."""
+        return self.evidence(0)
+
+    def evidence(self, number: int) -> Path:
+        """What the `number`-th evaluation of one end state read, from 0; all but the first are for `task check`."""
+        return self.root / (f"guest-{number + 1}" if number else "guest")
+
+    @property
+    def state(self) -> Path:
+        """The disk as the agent left it, where a run was asked to keep it."""
+        return self.root / "state"
 
     @property
     def logs(self) -> Path:

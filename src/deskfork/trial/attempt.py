@@ -12,13 +12,13 @@ from deskfork.agent.build import AgentOutcome, run_agent
 from deskfork.core.errors import DeskforkError, EvaluationError, InfraError
 from deskfork.core.tracing import span, trace_id
 from deskfork.core.waiting import Deadline
-from deskfork.evaluation.evaluator import evaluate
 from deskfork.records.recorder import TrialRecorder
 from deskfork.records.trajectory import StepRecord
 from deskfork.records.trial import TokenUsage, TrialResult, TrialStatus, Verdict
 from deskfork.sandbox.base import Sandbox, SandboxFacts
 from deskfork.setup.steps import run_setup
 from deskfork.tasks.schema import SetupStep
+from deskfork.trial.evaluate import evaluate
 from deskfork.trial.plan import TrialEvent, TrialPlan, TrialSetting
 from deskfork.trial.watch import WatchedGuest
 
@@ -119,12 +119,17 @@ class Attempt:
     def _fork(self) -> Sandbox:
         task = self._plan.task
         with self._in_phase("fork"):
-            sandbox = self._setting.provider.fork(task.template, network=task.network or self._setting.network)
+            sandbox = self._setting.provider.fork(
+                task.template, network=task.network or self._setting.network, baked=self._plan.setup_key
+            )
         self._facts = sandbox.facts
         return sandbox
 
     def _setup(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
         with self._in_phase("setup"):
+            if sandbox.facts.baked:
+                recorder.log("set-up: baked, nothing to do")
+                return
             self._run_steps(self._plan.task.setup, sandbox, recorder)
 
     def _run_steps(self, steps: tuple[SetupStep, ...], sandbox: Sandbox, recorder: TrialRecorder) -> None:
@@ -175,12 +180,19 @@ class Attempt:
             self._verdict = evaluate(
                 self._plan.task,
                 sandbox,
-                recorder.paths.guest,
+                self._setting.provider,
+                recorder.paths,
                 run_post_setup=lambda: self._run_steps(post_setup, sandbox, recorder),
+                before_end=lambda: self._save_logs(sandbox, recorder),
+                evaluations=self._setting.evaluations,
+                keep_state=self._setting.keep_state,
             )
-        recorder.log(f"score: {self._verdict.score} {self._verdict.reason}".rstrip())
+        scores = f"{self._verdict.score} (strict: {self._verdict.strict_score})"
+        recorder.log(f"score: {scores} {self._verdict.reason or self._verdict.difference}".rstrip())
 
     def _save_logs(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
+        if "logs" in self._phases_s:
+            return
         begun_at = time.monotonic()
         try:
             sandbox.save_logs(recorder.paths.logs)

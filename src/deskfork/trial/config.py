@@ -36,6 +36,10 @@ class RunConfig(StrictModel):
     """For all set-up steps of a task together, seconds."""
     network: bool = False
     """Whether guests may open connections to the outside."""
+    keep_state: bool = False
+    """Whether each attempt keeps the disk as the agent left it, for `run regrade --boot`."""
+    evaluations: int = Field(default=1, ge=1, le=10)
+    """How often each end state is read and judged; the first one counts."""
     out: Path = Path("runs")
     """Parent folder of run directories."""
 

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import deskfork
-from deskfork.records.lock import RunLock, TemplateLock
+from deskfork.records.lock import RunLock, TaskWording, TemplateLock
 from deskfork.sandbox.base import TemplateFacts
 from deskfork.tasks.schema import Task
 from deskfork.trial.prepare import Preparation
@@ -40,6 +40,11 @@ def make_lock(run_id: str, provider: str, templates: Sequence[TemplateFacts], pr
             for found in templates
         ),
         tasks={task.id: task_digest(task) for task in prepared.tasks},
+        wordings={
+            task.id: TaskWording(wording=task.wording, counterpart=task.counterpart)
+            for task in prepared.tasks
+            if task.wording and task.counterpart
+        },
         skipped=prepared.skipped,
         agent=prepared.agent.model_dump(mode="json"),
         packages={name: version for name in _PACKAGES if (version := _version(name))},

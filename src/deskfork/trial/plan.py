@@ -22,6 +22,8 @@ class TrialPlan:
     repeat: int
     solution_cells: list[str] | None = None
     """For the oracle."""
+    setup_key: str = ""
+    """Where this set-up was baked, the trial begins with it done."""
 
     @property
     def model(self) -> str | None:
@@ -58,6 +60,10 @@ class TrialSetting:
     setup_timeout_s: float
     network: bool
     notify: Notify
+    keep_state: bool = False
+    """Whether each attempt keeps the disk as the agent left it."""
+    evaluations: int = 1
+    """How often each end state is read; the first time counts."""
     parent: TraceContext | None = None
     """The run's span: trials may run in other threads."""
     cancelled: Event = field(default_factory=Event)

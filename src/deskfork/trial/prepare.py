@@ -9,6 +9,7 @@ from deskfork.core.errors import TaskError
 from deskfork.sandbox.base import SandboxProvider, TemplateFacts
 from deskfork.tasks.load import ALL, open_source, select
 from deskfork.tasks.schema import Task
+from deskfork.tasks.setup_key import setup_key
 from deskfork.tasks.solution import read_cells
 from deskfork.tasks.source import TaskSource
 from deskfork.trial.config import RunConfig
@@ -53,7 +54,8 @@ def prepare(config: RunConfig) -> Preparation:
         first = next(iter(skipped.values()), "it has none")
         raise TaskError(f"no task of {source.path} can be run by agent '{config.agent}': {first}")
     check_agent(agent)
-    plans = [TrialPlan(task, agent, n, cells[task.id]) for task in tasks for n in range(config.repeats)]
+    keys = {task.id: setup_key(task) for task in tasks}
+    plans = [TrialPlan(task, agent, n, cells[task.id], keys[task.id]) for task in tasks for n in range(config.repeats)]
     return Preparation(agent, source.path, tuple(tasks), tuple(plans), skipped)
 
 

@@ -76,6 +76,8 @@ def start_run(
                 setup_timeout_s=config.setup_timeout_s,
                 network=config.network,
                 notify=notify,
+                keep_state=config.keep_state,
+                evaluations=config.evaluations,
                 parent=current_context(),
                 cancelled=cancelled,
             )

@@ -8,7 +8,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from deskfork.core.errors import EvaluationError, InfraError
-from deskfork.evaluation.evaluator import combine, evaluate
+from deskfork.evaluation.collect import Collection, needs_disk
+from deskfork.evaluation.evidence import read_evidence
+from deskfork.evaluation.judge import combine, judge
+from deskfork.records.trial import Verdict
 from deskfork.sandbox.base import Sandbox
 from deskfork.sandbox.fake.provider import FakeProvider
 from deskfork.tasks.schema import Task
@@ -39,6 +42,13 @@ def script_check(include: str) -> dict[str, object]:
         "result": {"type": "script_output", "source": "judge.sh", "target": "/home/user/judge.sh"},
         "expected": {"type": "rule", "include": [include]},
     }
+
+
+def evaluate(task: Task, guest: Sandbox, directory: Path) -> Verdict:
+    collection = Collection(task, directory)
+    collection.ask_live(guest)
+    collection.read_disk(guest)
+    return judge(task, collection.finish(), directory)
 
 
 def make_task(root: Path, *checks: dict[str, object], **further: object) -> Task:
@@ -108,14 +118,53 @@ def test_a_check_that_cannot_be_judged_does_not_undo_a_decided_one(guest: Sandbo
     assert "lost.csv" in verdict.reason
 
 
-def test_post_setup_steps_are_never_skipped_in_silence(guest: Sandbox, tmp_path: Path) -> None:
-    steps = [{"type": "launch", "command": ["true"]}]
-    task = make_task(tmp_path, csv_check(), post_setup=steps)
-    with pytest.raises(EvaluationError, match="post-setup"):
-        evaluate(task, guest, tmp_path / "guest")
-    done = []
-    evaluate(task, guest, tmp_path / "guest", run_post_setup=lambda: done.append(True))
-    assert done == [True]
+def test_the_evidence_alone_gives_the_same_verdict_again(guest: Sandbox, tmp_path: Path) -> None:
+    task = make_task(tmp_path, csv_check(), script_check("all quiet"))
+    guest.put(b"a,b\n1,3\n", RESULT)
+    verdict = evaluate(task, guest, tmp_path / "guest")
+    guest.close()
+    assert judge(task, read_evidence(tmp_path / "guest"), tmp_path / "guest") == verdict
+
+
+def test_evidence_of_another_task_is_not_judged(guest: Sandbox, tmp_path: Path) -> None:
+    task = make_task(tmp_path, csv_check())
+    guest.put(GOLD.encode(), RESULT)
+    evaluate(task, guest, tmp_path / "guest")
+    changed = make_task(tmp_path, csv_check(), csv_check())
+    with pytest.raises(EvaluationError, match="must be run again"):
+        judge(changed, read_evidence(tmp_path / "guest"), tmp_path / "guest")
+
+
+def test_an_answer_with_a_byte_order_mark_passes_in_the_strict_verdict_only(guest: Sandbox, tmp_path: Path) -> None:
+    guest.put(b"\xef\xbb\xbfa,b\n1,2\n", RESULT)
+    (tmp_path / "gold.csv").write_text(GOLD)
+    verdict = evaluate(make_task(tmp_path, csv_check()), guest, tmp_path / "guest")
+    assert (verdict.score, verdict.strict_score) == (0.0, 1.0)
+    assert "upstream gives 0.0" in verdict.difference
+
+
+def browser_check() -> dict[str, object]:
+    return {
+        "metric": "is_expected_url_pattern_match",
+        "result": {"type": "active_tab"},
+        "expected": {"type": "url_patterns", "patterns": ["http://localhost:1036"]},
+    }
+
+
+def test_a_browser_that_is_not_open_scores_zero(guest: Sandbox, tmp_path: Path) -> None:
+    task = make_task(tmp_path, browser_check())
+    assert not needs_disk(task)
+    verdict = evaluate(task, guest, tmp_path / "guest")
+    assert (verdict.score, verdict.strict_score) == (0.0, 0.0)
+    assert "no browser" in verdict.reason
+
+
+def test_a_disk_that_cannot_be_mounted_scores_zero(tmp_path: Path) -> None:
+    task = make_task(tmp_path, csv_check())
+    collection = Collection(task, tmp_path / "guest")
+    collection.lose_disk("no file system")
+    verdict = judge(task, collection.finish(), tmp_path / "guest")
+    assert (verdict.score, verdict.reason) == (0.0, "no file system")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +188,7 @@ def test_only_a_missing_score_that_matters_takes_the_score_away(
     assert combine(scores, "and" if conjunction == "and" else "or") == score
 
 
-def test_importing_the_evaluator_starts_no_heavy_library() -> None:
-    code = "import sys, deskfork.evaluation.evaluator; print([m for m in ('pandas', 'nbformat') if m in sys.modules])"
+def test_importing_the_command_starts_no_heavy_library() -> None:
+    code = "import sys, deskfork.cli.main; print([m for m in ('pandas', 'nbformat') if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert shown.stdout.strip() == "[]"

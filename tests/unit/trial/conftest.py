@@ -9,8 +9,8 @@ import pytest
 from deskfork.records.paths import AttemptPaths, RunPaths
 from deskfork.records.reader import RunRecords, read_run
 from deskfork.records.trial import TrialResult
-from deskfork.sandbox.fake.provider import FakeProvider
 from deskfork.sandbox.fake.faults import FakeFaults
+from deskfork.sandbox.fake.provider import FakeProvider
 from deskfork.trial.config import RunConfig, resolve_config
 from deskfork.trial.plan import TrialEvent
 from deskfork.trial.run import RunSummary, start_run

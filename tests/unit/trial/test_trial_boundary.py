@@ -101,8 +101,8 @@ def test_an_agent_that_ends_its_kernel_is_the_one_that_did(bench: Any, add_task:
 
 
 @pytest.mark.usefixtures("script_task")
-def test_a_machine_that_is_gone_at_evaluation_gives_no_score(bench: Any) -> None:
-    (result,) = bench.run(FakeFaults(dies_in_exec=1), tasks="script", agent="null")
+def test_a_final_state_that_cannot_be_examined_gives_no_score(bench: Any) -> None:
+    (result,) = bench.run(FakeFaults(failing_examinations=1), tasks="script", agent="null")
     assert (result.attempt, result.status, result.score) == (0, TrialStatus.INFRA_ERROR, None)
     assert result.error.startswith("evaluate: ")
 

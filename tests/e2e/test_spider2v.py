@@ -1,0 +1,56 @@
+"""Guards the benchmark: in real machines each of the 44 tasks is solved by its solution, and by nothing else.
+
+A commit's tests take a third of the tasks for each provider, another third by the next commit; `make test-all` takes
+all of them with both.
+"""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deskfork.sandbox.provider import VmProvider
+from deskfork.tasks.load import open_source
+
+ROOT = Path(__file__).parents[2]
+SPIDER2V = Path(os.environ.get("SPIDER2V") or ROOT.parent / "shared" / "spider2-v")
+SHARES = 3
+TIMEOUT_S = 3 * 3600.0
+
+pytestmark = [
+    pytest.mark.vm,
+    pytest.mark.skipif(not SPIDER2V.is_dir(), reason="no Spider2-V checkout: give one by SPIDER2V=PATH"),
+]
+
+
+def share(provider: str) -> list[str]:
+    """Return the tasks whose turn it is."""
+    tasks = [task.id for task in open_source(SPIDER2V).list() if task.runnable]
+    if os.environ.get("DESKFORK_ALL_TASKS"):
+        return tasks
+    counted = subprocess.run(
+        ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    # The providers' turns differ, so that a commit sees two thirds of the tasks.
+    turn = int(counted.stdout) + (provider == "docker")
+    return tasks[turn % SHARES :: SHARES]
+
+
+@pytest.mark.parametrize(("agent", "score"), [("oracle", 1.0), ("null", 0.0)])
+def test_tasks_of_spider2v(
+    provider: VmProvider, deskfork: Callable[..., Any], tmp_path: Path, agent: str, score: float
+) -> None:
+    wanted = share(provider.name)
+    options = ("--source", SPIDER2V, "--tasks", ",".join(wanted), "--agent", agent, "--provider", provider.name)
+    done = deskfork("run", "start", *options, "--json", "--out", tmp_path, "--parallel", "2", timeout_s=TIMEOUT_S)
+    assert done.out, done.err
+    found = {
+        trial["task"]: (trial["status"], trial["score"], trial["strict_score"], trial["reason"])
+        for trial in done.json()["trials"]
+    }
+    assert sorted(found) == sorted(wanted)
+    assert {task: got for task, got in found.items() if got[:3] != ("completed", score, score)} == {}
+    assert done.code == 0, done.err
