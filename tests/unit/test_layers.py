@@ -23,8 +23,8 @@ LAYERS = {
 }
 HOMES = {
     "smolagents": ("deskfork/agent/",),
-    "docker": ("deskfork/sandbox/providers/docker.py",),
-    "requests": ("deskfork/sandbox/providers/docker.py",),  # docker's own errors
+    "docker": ("deskfork/sandbox/providers/docker",),
+    "requests": ("deskfork/sandbox/providers/docker",),  # docker's own errors
     "paramiko": ("deskfork/transport/",),
     "websocket": ("deskfork/transport/",),
     "httpx": ("deskfork/transport/",),

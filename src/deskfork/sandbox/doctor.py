@@ -15,7 +15,8 @@ from deskfork.sandbox.images.image import find_guest_image
 from deskfork.sandbox.images.recipes import recipe_dir
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.machine import MachineSpec
-from deskfork.sandbox.providers.docker import DockerLauncher, is_docker_answering
+from deskfork.sandbox.providers.docker import DockerLauncher
+from deskfork.sandbox.providers.docker_daemon import is_docker_answering
 from deskfork.sandbox.providers.qemu import QemuLauncher
 from deskfork.sandbox.template import RECIPES, find_template
 from deskfork.sandbox.view import NOVNC

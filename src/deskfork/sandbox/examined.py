@@ -32,7 +32,11 @@ _SCRIPT = Path(__file__).with_name("adopt_home.sh")
 _NO_FILE_SYSTEM = 65
 _MAKE_WAY = 'if [ -e "$1" ] || [ -L "$1" ]; then chattr -i -- "$1" 2>/dev/null; rm -rf -- "$1"; fi'
 # The kernel was started in the fork's own home, and its programs would import what the agent left in its new one.
-_MOVE_KERNEL = "import os, sys; os.chdir('/home/user/Desktop'); sys.path[:] = [path for path in sys.path if path]"
+_MOVE_KERNEL = """exec('''
+import os, sys
+sys.path[:] = [path for path in sys.path if path]
+os.chdir(next(filter(os.path.isdir, ("/home/user/Desktop", "/home/user"))))
+''', {})"""
 
 
 class ExaminedSandbox(VmSandbox):
@@ -160,7 +164,7 @@ class ExaminedSandbox(VmSandbox):
         if done.exit_code == _NO_FILE_SYSTEM:
             raise GuestFileError(f"{what} holds no file system that can be mounted: {done.stderr.strip()[-300:]}")
         if done.timed_out:
-            raise GuestFileError(f"{what} could not be mounted in {ADOPT_TIMEOUT_S:.0f} s")
+            raise SandboxError(f"{what} could not be mounted in {ADOPT_TIMEOUT_S:.0f} s")
         if done.exit_code:
             raise SandboxError(f"{what} could not be examined: {done.stderr.strip()[-300:]}")
 

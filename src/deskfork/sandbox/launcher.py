@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
-from deskfork.core.waiting import Deadline
 from deskfork.sandbox.accel import Acceleration
 from deskfork.transport.endpoint import TcpEndpoint
 
@@ -65,7 +64,7 @@ class Launcher(Protocol):
         ...
 
     def start(
-        self, name: str, arguments: Sequence[str], *, directory: Path, readable: Sequence[Path], deadline: Deadline
+        self, name: str, arguments: Sequence[str], *, directory: Path, readable: Sequence[Path]
     ) -> MachineProcess:
         """Start QEMU.
 
@@ -73,8 +72,7 @@ class Launcher(Protocol):
             name: The sandbox's id; what is created carries it as a label.
             arguments: QEMU's arguments.
             directory: The machine's own folder, writable for QEMU.
-            readable: Further folders that QEMU reads.
-            deadline: When to give up.
+            readable: Further folders that QEMU reads; the same one may be there twice.
 
         Raises:
             SandboxError: It could not be started.

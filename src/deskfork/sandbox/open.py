@@ -9,7 +9,8 @@ from deskfork.sandbox.fake.provider import FakeProvider
 from deskfork.sandbox.images.recipes import recipe_dir
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.provider import VmProvider
-from deskfork.sandbox.providers.docker import DockerLauncher, is_docker_answering
+from deskfork.sandbox.providers.docker import DockerLauncher
+from deskfork.sandbox.providers.docker_daemon import is_docker_answering
 from deskfork.sandbox.providers.qemu import QemuLauncher
 
 ProviderName = Literal["auto", "docker", "qemu", "fake"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.sandbox.live import SandboxRecord, sandboxes_dir, take_abandoned
-from deskfork.sandbox.providers import docker, qemu
+from deskfork.sandbox.providers import docker_daemon, qemu
 from deskfork.sandbox.template_store import remove_partial
 
 
@@ -20,7 +20,7 @@ def prune(cache_dir: Path) -> list[str]:
     """
     removed: list[str] = []
     problems: list[ConfigError | SandboxError] = []
-    uses_docker = docker.is_docker_answering()
+    uses_docker = docker_daemon.is_docker_answering()
     for claim in take_abandoned(cache_dir):
         try:
             _end(claim.record, uses_docker=uses_docker)
@@ -33,10 +33,10 @@ def prune(cache_dir: Path) -> list[str]:
     if uses_docker:
         # A container without a folder: the cache was deleted under a running machine. Asked for before the folders
         # are listed, because a sandbox that is just being made has its folder first.
-        names = docker.container_names(cache_dir)
+        names = docker_daemon.container_names(cache_dir)
         known = {path.name.lstrip(".") for path in sandboxes_dir(cache_dir).glob("*")}
         for name in set(names) - known:
-            docker.end_by_name(name)
+            docker_daemon.end_by_name(name)
             removed.append(name)
     removed += remove_partial(cache_dir)
     if problems:
@@ -47,7 +47,7 @@ def prune(cache_dir: Path) -> list[str]:
 def _end(record: SandboxRecord, *, uses_docker: bool) -> None:
     qemu.end_by_name(record.id)
     if uses_docker:
-        docker.end_by_name(record.id)
+        docker_daemon.end_by_name(record.id)
     elif record.provider == "docker":
         raise ConfigError(
             f"sandbox {record.id} was a Docker container, and Docker's daemon does not answer: start it and prune again"

@@ -48,9 +48,7 @@ class RunningMachine:
             ConfigError: The machine's folder has a path that sockets or options cannot have.
         """
         require_usable_path(files.qmp_socket)
-        process = launcher.start(
-            name, qemu_arguments(spec, files, start), directory=files.directory, readable=readable, deadline=deadline
-        )
+        process = launcher.start(name, qemu_arguments(spec, files, start), directory=files.directory, readable=readable)
         qmp = QmpClient(files.qmp_socket)
         try:
             listening = wait_until(

@@ -11,9 +11,9 @@ import pytest
 from deskfork.core.errors import ConfigError, GuestFileError, KernelLost, SandboxError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox
+from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.sandbox.fake.kernel import marked_processes
 from deskfork.sandbox.fake.provider import FakeProvider, prune_fakes
-from deskfork.sandbox.fake.faults import FakeFaults
 
 OWNER = """
 import sys

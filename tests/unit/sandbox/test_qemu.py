@@ -22,9 +22,7 @@ USERNET = """Hub 0 (#net0):
 
 def start(directory: Path, *arguments: str) -> MachineProcess:
     launcher = QemuLauncher(directory)
-    return launcher.start(
-        "0123abcd", [*NOTHING, *arguments], directory=directory, readable=[], deadline=Deadline.after(10)
-    )
+    return launcher.start("0123abcd", [*NOTHING, *arguments], directory=directory, readable=[])
 
 
 def test_it_runs_until_it_is_killed(tmp_path: Path) -> None:

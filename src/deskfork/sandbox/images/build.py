@@ -6,7 +6,8 @@ from pathlib import Path
 from deskfork.sandbox.images.image import ImageSummary, build_guest_image, build_qemu_rootfs, list_images
 from deskfork.sandbox.images.recipes import recipe_dir
 from deskfork.sandbox.images.workshop import Progress
-from deskfork.sandbox.providers.docker import DockerLauncher, is_docker_answering
+from deskfork.sandbox.providers.docker import DockerLauncher
+from deskfork.sandbox.providers.docker_daemon import is_docker_answering
 
 
 def build_images(cache_dir: Path, on_progress: Callable[[Progress], None], *, mirror: str, is_forced: bool) -> None:

@@ -1,33 +1,26 @@
-"""QEMU in a container, one for each sandbox; the only module that knows Docker."""
+"""QEMU in a container, one for each sandbox; with docker_daemon.py the only module that knows Docker."""
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import docker
-import docker.errors
-import requests
-from docker.utils import kwargs_from_env
+import docker.types
 
 from deskfork.core.atomic import write_atomic
-from deskfork.core.errors import ConfigError, InfraError, SandboxError
-from deskfork.core.waiting import Deadline
+from deskfork.core.errors import SandboxError
 from deskfork.sandbox.accel import Acceleration, probe_acceleration, probe_dir
 from deskfork.sandbox.images.image import find_qemu_rootfs
 from deskfork.sandbox.launcher import MachineProcess
 from deskfork.sandbox.machine import GUEST_PORTS
+from deskfork.sandbox.providers.docker_daemon import CACHE_LABEL, LABEL, connect, import_image, mapped, remove
 from deskfork.sandbox.providers.qemu import BINARY, checked_version
 from deskfork.transport.endpoint import TcpEndpoint
 
-LABEL = "deskfork.sandbox"
-CACHE_LABEL = "deskfork.cache"
 REPOSITORY = "deskfork-qemu"
-_CALL_TIMEOUT_S = 60
-_ANY_VERSION = "1.41"
 
 
 class ContainerProcess:
@@ -37,7 +30,7 @@ class ContainerProcess:
         """Look up what the daemon says of a container that was just started."""
         self._launcher = launcher
         self._name = name
-        with _mapped(f"{name}: looking at its container"):
+        with mapped(f"{name}: looking at its container"):
             facts = launcher.api.inspect_container(container_id)
         self.container_id = container_id
         self.pid = int(facts["State"]["Pid"])
@@ -66,7 +59,7 @@ class ContainerProcess:
     def complaint(self) -> str:
         """Return the end of what QEMU wrote."""
         try:
-            with _mapped(f"{self._name}: reading its log"):
+            with mapped(f"{self._name}: reading its log"):
                 return self._launcher.api.logs(self.container_id, tail=10).decode(errors="replace").strip()[-500:]
         except SandboxError as error:
             return str(error)
@@ -74,7 +67,7 @@ class ContainerProcess:
     def kill(self) -> None:
         """Remove the container and wait until it is gone."""
         if not self._is_removed:
-            _remove(self._launcher.api, self.container_id, self._name)
+            remove(self._launcher.api, self.container_id, self._name)
             self._is_removed = True
 
 
@@ -100,7 +93,7 @@ class DockerLauncher:
         Raises:
             ConfigError: No daemon answers.
         """
-        return _api()
+        return connect()
 
     @cached_property
     def image(self) -> str:
@@ -111,7 +104,7 @@ class DockerLauncher:
         """
         rootfs = find_qemu_rootfs(self._cache_dir, self._recipe)
         tag = f"{REPOSITORY}:{rootfs.key[:16]}"
-        with _mapped(f"looking for image {tag}"):
+        with mapped(f"looking for image {tag}"):
             if not self.api.images(tag):
                 import_image(self.api, rootfs.path, tag)
         return tag
@@ -149,18 +142,17 @@ class DockerLauncher:
         return tuple(("", port, port) for port in GUEST_PORTS.values())
 
     def start(
-        self, name: str, arguments: Sequence[str], *, directory: Path, readable: Sequence[Path], deadline: Deadline
+        self, name: str, arguments: Sequence[str], *, directory: Path, readable: Sequence[Path]
     ) -> MachineProcess:
         """Start a container for one machine.
 
         Raises:
             SandboxError: The daemon refused, or does not answer.
         """
-        del deadline
         uses_kvm = "kvm" in arguments
-        with _mapped(f"{name}: starting its container"):
+        with mapped(f"{name}: starting its container"):
             host = self.api.create_host_config(
-                binds=[f"{directory}:{directory}:rw", *(f"{path}:{path}:ro" for path in readable)],
+                mounts=[_mount(directory, read_only=False), *(_mount(path) for path in dict.fromkeys(readable))],
                 port_bindings={port: ("127.0.0.1",) for port in GUEST_PORTS.values()},
                 devices=["/dev/kvm:/dev/kvm:rw"] if uses_kvm else [],
                 group_add=[str(Path("/dev/kvm").stat().st_gid)] if uses_kvm else [],
@@ -183,81 +175,10 @@ class DockerLauncher:
                 self.api.start(created["Id"])
                 return ContainerProcess(self, created["Id"], name)
             except BaseException:
-                _remove(self.api, created["Id"], name)
+                remove(self.api, created["Id"], name)
                 raise
 
 
-def is_docker_answering() -> bool:
-    """Whether a Docker daemon answers."""
-    try:
-        _api().close()
-    except ConfigError:
-        return False
-    return True
-
-
-def import_image(api: docker.APIClient, rootfs: Path, tag: str) -> None:
-    """Make a container image of a root filesystem's tar.
-
-    Raises:
-        InfraError: The daemon did not take it.
-    """
-    command = ["docker", "import", str(rootfs), tag]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise InfraError(f"{tag} could not be imported into Docker: {error}") from error
-    if done.returncode:
-        raise InfraError(f"{tag} could not be imported into Docker: {done.stderr.strip()}")
-
-
-def end_by_name(name: str) -> None:
-    """Remove the container of sandbox `name`, if there is one.
-
-    Raises:
-        ConfigError: No daemon answers.
-        SandboxError: It could not be removed.
-    """
-    _remove(_api(), f"deskfork-{name}", name)
-
-
-def container_names(cache_dir: Path) -> list[str]:
-    """Return the sandbox ids of all containers made by deskfork with this cache, running or not.
-
-    Raises:
-        ConfigError: No daemon answers.
-    """
-    with _mapped("listing containers"):
-        found = _api().containers(all=True, filters={"label": [LABEL, f"{CACHE_LABEL}={cache_dir}"]})
-    return [item["Labels"][LABEL] for item in found]
-
-
-def _api() -> docker.APIClient:
-    try:
-        settings = kwargs_from_env()
-        # docker-py can negotiate by itself, but leaks its socket when nothing answers.
-        with closing(docker.APIClient(**settings, version=_ANY_VERSION, timeout=_CALL_TIMEOUT_S)) as first:
-            version = first.version(api_version=False)["ApiVersion"]
-        return docker.APIClient(**settings, version=version, timeout=_CALL_TIMEOUT_S)
-    except (docker.errors.DockerException, requests.RequestException) as error:
-        raise ConfigError(
-            "Docker's daemon does not answer: start it (`systemctl start docker`, or `dockerd` as root), "
-            "or use --provider qemu"
-        ) from error
-
-
-def _remove(api: docker.APIClient, container: str, name: str) -> None:
-    with _mapped(f"{name}: removing its container"):
-        try:
-            api.remove_container(container, force=True, v=True)
-        except docker.errors.NotFound:
-            return
-
-
-@contextmanager
-def _mapped(attempt: str) -> Iterator[None]:
-    try:
-        yield
-    except (docker.errors.DockerException, requests.RequestException) as error:
-        reason = getattr(error, "explanation", None) or error
-        raise SandboxError(f"{attempt} failed: {reason}") from error
+def _mount(path: Path, *, read_only: bool = True) -> docker.types.Mount:
+    """Show a host folder at its own path; unlike the short form, this takes a path with a colon."""
+    return docker.types.Mount(str(path), str(path), type="bind", read_only=read_only)

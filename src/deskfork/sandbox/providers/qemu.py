@@ -102,14 +102,14 @@ class QemuLauncher:
         return tuple(("127.0.0.1", 0, port) for port in GUEST_PORTS.values())
 
     def start(
-        self, name: str, arguments: Sequence[str], *, directory: Path, readable: Sequence[Path], deadline: Deadline
+        self, name: str, arguments: Sequence[str], *, directory: Path, readable: Sequence[Path]
     ) -> MachineProcess:
         """Start QEMU as a child, in a session of its own so that the terminal's signals do not reach it.
 
         Raises:
             SandboxError: It could not be started.
         """
-        del readable, deadline
+        del readable
         # Closed with its QemuProcess: what QEMU said is read when it has died.
         stderr = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
         try:
