@@ -140,7 +140,7 @@ def test_an_answer_with_a_byte_order_mark_passes_in_the_strict_verdict_only(gues
     (tmp_path / "gold.csv").write_text(GOLD)
     verdict = evaluate(make_task(tmp_path, csv_check()), guest, tmp_path / "guest")
     assert (verdict.score, verdict.strict_score) == (0.0, 1.0)
-    assert "upstream gives 0.0" in verdict.difference
+    assert "upstream (0.0)" in verdict.difference
 
 
 def browser_check() -> dict[str, object]:
