@@ -1,6 +1,7 @@
 """What a run's lock.json says: exactly what the run was made with."""
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import Field, JsonValue
 
@@ -17,6 +18,13 @@ class TemplateLock(StrictModel):
     acceleration: str
 
 
+class TaskWording(StrictModel):
+    """How a task's instruction is worded, and which task words the same goal otherwise."""
+
+    wording: Literal["abstract", "verbose"]
+    counterpart: str
+
+
 class RunLock(StrictModel):
     """The exact ingredients of a run."""
 
@@ -26,6 +34,8 @@ class RunLock(StrictModel):
     templates: tuple[TemplateLock, ...]
     tasks: dict[str, str]
     """Hash of each task's content (instruction, steps, evaluator, fixtures), by its id."""
+    wordings: dict[str, TaskWording] = Field(default_factory=dict)
+    """Of the tasks that are one of a pair, by their id."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """Why a task was left out, by its id; only where all were asked for."""
     agent: dict[str, JsonValue]

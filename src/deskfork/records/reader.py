@@ -55,7 +55,7 @@ def read_run(folder: Path) -> RunRecords:
         )
     attempts = [_read_attempt(found) for found in paths.trials.glob("*/*/*/attempt-*") if found.is_dir()]
     attempts.sort(key=lambda a: (a.task, a.agent, a.repeat, a.attempt))
-    return RunRecords(paths, _read_lock(paths.lock), tuple(attempts))
+    return RunRecords(paths, read_lock(paths.lock), tuple(attempts))
 
 
 def read_trajectory(paths: AttemptPaths) -> tuple[StepRecord, ...]:
@@ -74,6 +74,20 @@ def read_trajectory(paths: AttemptPaths) -> tuple[StepRecord, ...]:
     return tuple(steps)
 
 
+def read_lock(path: Path) -> RunLock | None:
+    """Read a run's lock.json; None when there is none.
+
+    Raises:
+        ConfigError: It is corrupt.
+    """
+    if not path.exists():
+        return None
+    try:
+        return RunLock.model_validate_json(_read(path))
+    except ValidationError as error:
+        raise ConfigError(f"{path} is corrupt: {_first(error)}") from error
+
+
 def _read_attempt(folder: Path) -> AttemptRecord:
     paths = AttemptPaths(folder)
     repeat, attempt = folder.parent.name, folder.name.removeprefix("attempt-")
@@ -89,15 +103,6 @@ def _read_attempt(folder: Path) -> AttemptRecord:
     except ValidationError as error:
         raise ConfigError(f"{paths.result} is corrupt: {_first(error)}") from error
     return AttemptRecord(result.task, result.agent, result.repeat, result.attempt, paths, result)
-
-
-def _read_lock(path: Path) -> RunLock | None:
-    if not path.exists():
-        return None
-    try:
-        return RunLock.model_validate_json(_read(path))
-    except ValidationError as error:
-        raise ConfigError(f"{path} is corrupt: {_first(error)}") from error
 
 
 def _read(path: Path) -> str:

@@ -7,35 +7,15 @@ from pathlib import Path
 from pydantic import Field
 
 from deskfork.core.config import StrictModel
+from deskfork.records.lock import RunLock, TaskWording
 from deskfork.records.paths import RunPaths
-from deskfork.records.reader import AttemptRecord, RunRecords
+from deskfork.records.reader import AttemptRecord, RunRecords, read_lock
 from deskfork.records.trial import TrialResult
+from deskfork.report.pairs import PairReport, in_pairs, mean, report_pairs
+from deskfork.report.trial import TrialReport
 
 UNFINISHED = "unfinished"
 """In the place of a status: the trial has no result, because its process was killed or its disk was full."""
-
-
-class TrialReport(StrictModel):
-    """One trial, by the attempt that counts."""
-
-    task: str
-    agent: str
-    repeat: int
-    attempts: int
-    """How many there were."""
-    status: str
-    """A TrialStatus, or `unfinished`."""
-    score: float | None
-    steps: int | None
-    duration_s: float | None
-    reason: str
-    """Why the score is absent, or 0 without judging; else what went wrong; else empty."""
-    ending: str = ""
-    cost_usd: float | None = None
-    tokens: int = 0
-    trace_id: str | None = None
-    folder: str
-    """The attempt's folder, relative to the run's."""
 
 
 class AgentReport(StrictModel):
@@ -49,6 +29,10 @@ class AgentReport(StrictModel):
     """Trials without a score."""
     mean_score: float | None
     """None when no trial has a score."""
+    mean_strict_score: float | None
+    """Over the same trials."""
+    differing: int
+    """Trials whose two scores differ."""
     statuses: dict[str, int]
     tokens: int
     cost_usd: float | None
@@ -62,6 +46,8 @@ class RunReport(StrictModel):
     run_dir: Path
     trials: tuple[TrialReport, ...]
     agents: tuple[AgentReport, ...]
+    pairs: tuple[PairReport, ...] = ()
+    """For each agent the pairs of which it was given both wordings."""
     planned: int | None = None
     """How many trials the run was to have, where that is known."""
     skipped: dict[str, str] = Field(default_factory=dict)
@@ -76,7 +62,7 @@ def report_run(records: RunRecords) -> RunReport:
         for last in records.trials()
     ]
     skipped = records.lock.skipped if records.lock else {}
-    return RunReport(run_dir=records.paths.root, trials=tuple(trials), agents=_agents(trials), skipped=skipped)
+    return _report(records.paths.root, trials, records.lock, skipped, planned=None)
 
 
 def report_results(
@@ -91,8 +77,21 @@ def report_results(
         skipped: Why a task was left out, by its id.
     """
     trials = [_result(result, result.attempt + 1, _folder(run_dir, result)) for result in results]
+    return _report(run_dir, trials, read_lock(RunPaths(run_dir).lock), skipped, planned=planned)
+
+
+def _report(
+    run_dir: Path, trials: list[TrialReport], lock: RunLock | None, skipped: Mapping[str, str], *, planned: int | None
+) -> RunReport:
+    wordings: Mapping[str, TaskWording] = lock.wordings if lock else {}
+    trials = in_pairs(trials, wordings)
     return RunReport(
-        run_dir=run_dir, trials=tuple(trials), agents=_agents(trials), planned=planned, skipped=dict(skipped)
+        run_dir=run_dir,
+        trials=tuple(trials),
+        agents=_agents(trials),
+        pairs=report_pairs(trials, wordings),
+        planned=planned,
+        skipped=dict(skipped),
     )
 
 
@@ -111,6 +110,7 @@ def _trial(last: AttemptRecord, attempts: int, folder: str) -> TrialReport:
         attempts=attempts,
         status=UNFINISHED,
         score=None,
+        strict_score=None,
         steps=None,
         duration_s=None,
         reason="it left no result.json: its process was killed, or its disk was full",
@@ -126,6 +126,8 @@ def _result(result: TrialResult, attempts: int, folder: str) -> TrialReport:
         attempts=attempts,
         status=result.status.value,
         score=result.score,
+        strict_score=result.strict_score,
+        difference=result.verdict.difference,
         steps=result.steps,
         duration_s=round(result.duration_s, 3),
         reason=result.verdict.reason or result.error,
@@ -145,6 +147,7 @@ def _agents(trials: list[TrialReport]) -> tuple[AgentReport, ...]:
 
 def _agent(name: str, trials: list[TrialReport]) -> AgentReport:
     scores = [trial.score for trial in trials if trial.score is not None]
+    strict = [trial.strict_score for trial in trials if trial.strict_score is not None]
     costs = [trial.cost_usd for trial in trials]
     known = [cost for cost in costs if cost is not None]
     return AgentReport(
@@ -152,7 +155,9 @@ def _agent(name: str, trials: list[TrialReport]) -> AgentReport:
         trials=len(trials),
         scored=len(scores),
         absent=len(trials) - len(scores),
-        mean_score=sum(scores) / len(scores) if scores else None,
+        mean_score=mean(scores),
+        mean_strict_score=mean(strict),
+        differing=sum(trial.has_difference for trial in trials),
         statuses=dict(sorted(Counter(trial.status for trial in trials).items())),
         tokens=sum(trial.tokens for trial in trials),
         cost_usd=sum(known) if len(known) == len(costs) else None,

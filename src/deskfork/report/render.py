@@ -6,9 +6,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deskfork.report.aggregate import AgentReport, RunReport, TrialReport
+from deskfork.report.aggregate import RunReport
+from deskfork.report.pairs import PairReport
+from deskfork.report.trial import TrialReport
+from deskfork.report.words import agent_sentence, notes_on, number, pair_rows, skipped_lines
 
-_REASON_CHARS = 200
 _COLOURS = {"completed": "green", "limit": "yellow", "agent_error": "yellow", "cancelled": "dim"}
 _UNTERMINALLED_WIDTH = 200
 """Columns where there is no terminal: in a file or a pipe nothing is to be folded at 80."""
@@ -38,20 +40,13 @@ def stdout_console() -> Console:
 
 
 def render_run(report: RunReport) -> RenderableType:
-    """Return a run's table of trials, what needs explaining, and a line for each agent."""
+    """Return a run's table of trials, what needs explaining, its pairs, and a line for each agent."""
     has_repeats = any(trial.repeat for trial in report.trials)
-    headers = ["task", *(["n"] if has_repeats else []), "agent", "status", "score", "steps", "duration"]
+    headers = ["task", *(["n"] if has_repeats else []), "agent", "status", "score", "strict", "steps", "duration"]
     rows = [_row(trial, has_repeats=has_repeats) for trial in report.trials]
-    notes = [
-        Text(f"{trial.task}: {printable(trial.reason)[:_REASON_CHARS]}", "dim")
-        for trial in report.trials
-        if trial.reason
-    ]
-    left_out = [
-        Text(f"skipped {task}: {printable(why)[:_REASON_CHARS]}", "dim") for task, why in report.skipped.items()
-    ]
-    parts: list[RenderableType] = [make_table(headers, rows), *notes, *left_out, Text()]
-    parts += [Text(_sentence(agent)) for agent in report.agents]
+    notes = [Text(printable(note), "dim") for note in (*notes_on(report.trials), *skipped_lines(report.skipped))]
+    parts: list[RenderableType] = [make_table(headers, rows), *notes, *_pairs(report.pairs), Text()]
+    parts += [Text(agent_sentence(agent)) for agent in report.agents]
     if report.planned is not None and report.planned > len(report.trials):
         parts.append(
             Text(f"{report.planned - len(report.trials)} of {report.planned} trials were never begun", "yellow")
@@ -66,15 +61,15 @@ def _row(trial: TrialReport, *, has_repeats: bool) -> list[str | Text]:
         *([str(trial.repeat)] if has_repeats else []),
         trial.agent,
         Text(trial.status, _COLOURS.get(trial.status, "red")),
-        "absent" if trial.score is None else f"{trial.score:.3f}",
+        number(trial.score),
+        Text(number(trial.strict_score), "yellow" if trial.has_difference else ""),
         "-" if trial.steps is None else str(trial.steps),
         "-" if trial.duration_s is None else f"{trial.duration_s:.1f} s",
     ]
 
 
-def _sentence(agent: AgentReport) -> str:
-    mean = "no score" if agent.mean_score is None else f"mean score {agent.mean_score:.3f}"
-    absent = f", {agent.absent} without a score (not counted in it)" if agent.absent else ""
-    cost = f", {agent.cost_usd:.4f} USD" if agent.cost_usd else ""
-    tokens = f", {agent.tokens} tokens" if agent.tokens else ""
-    return f"{agent.agent}: {mean} over {agent.scored} of {agent.trials} trials{absent}{tokens}{cost}"
+def _pairs(pairs: Sequence[PairReport]) -> list[RenderableType]:
+    if not pairs:
+        return []
+    headers, *rows = pair_rows(pairs)
+    return [Text(), make_table(headers, rows)]

@@ -1,0 +1,77 @@
+"""What a report says in words and numbers, whatever it is written in."""
+
+from collections.abc import Mapping, Sequence
+
+from deskfork.report.aggregate import AgentReport
+from deskfork.report.pairs import PairReport, mean
+from deskfork.report.trial import TrialReport
+
+MAX_SKIPPED = 8
+"""How many of the tasks that were left out are named."""
+_REASON_CHARS = 200
+_UUID_CHARS = 36
+_SHORT_CHARS = 8
+
+
+def number(score: float | None) -> str:
+    """Return a score, which may be absent."""
+    return "absent" if score is None else f"{score:.3f}"
+
+
+def short_id(task: str) -> str:
+    """Return an id for a crowded table: long ones by their beginning."""
+    return task[:_SHORT_CHARS] if len(task) == _UUID_CHARS else task
+
+
+def notes_on(trials: Sequence[TrialReport]) -> list[str]:
+    """Return a sentence for each trial that ended badly or without a score, and for each whose two scores differ."""
+    notes = []
+    for trial in trials:
+        if trial.reason:
+            notes.append(f"{trial.task}: {trial.reason[:_REASON_CHARS]}")
+        if trial.has_difference and trial.difference:
+            notes.append(f"{trial.task}: score and strict differ: {trial.difference[:_REASON_CHARS]}")
+    return notes
+
+
+def skipped_lines(skipped: Mapping[str, str]) -> list[str]:
+    """Return a line for each task that was left out, the first few of many."""
+    lines = [f"skipped {task}: {why[:_REASON_CHARS]}" for task, why in list(skipped.items())[:MAX_SKIPPED]]
+    if len(skipped) > MAX_SKIPPED:
+        lines.append(f"skipped {len(skipped) - MAX_SKIPPED} more; `deskfork task list` says why")
+    return lines
+
+
+def agent_sentence(agent: AgentReport) -> str:
+    """Return one line about all trials of an agent."""
+    means = "no score" if agent.mean_score is None else f"mean score {agent.mean_score:.3f}"
+    if agent.mean_strict_score is not None:
+        means += f" (strict {agent.mean_strict_score:.3f})"
+    differing = f", {agent.differing} with two different scores" if agent.differing else ""
+    absent = f", {agent.absent} without a score (not counted in it)" if agent.absent else ""
+    cost = f", {agent.cost_usd:.4f} USD" if agent.cost_usd else ""
+    tokens = f", {agent.tokens} tokens" if agent.tokens else ""
+    return f"{agent.agent}: {means} over {agent.scored} of {agent.trials} trials{absent}{differing}{tokens}{cost}"
+
+
+def pair_rows(pairs: Sequence[PairReport]) -> list[list[str]]:
+    """Return the table of pairs: headers, a row for each pair, and for each agent the mean over its pairs."""
+    rows = [["pair: abstract, verbose", "agent", "abstract", "strict", "verbose", "strict"]]
+    rows += [
+        [f"{short_id(pair.abstract.task)}, {short_id(pair.verbose.task)}", pair.agent, *map(number, _scores(pair))]
+        for pair in pairs
+    ]
+    for agent in dict.fromkeys(pair.agent for pair in pairs):
+        columns = zip(*(_scores(pair) for pair in pairs if pair.agent == agent), strict=True)
+        means = [mean([score for score in column if score is not None]) for column in columns]
+        rows.append([f"mean of {sum(pair.agent == agent for pair in pairs)}", agent, *map(number, means)])
+    return rows
+
+
+def _scores(pair: PairReport) -> tuple[float | None, ...]:
+    return (
+        pair.abstract.mean_score,
+        pair.abstract.mean_strict_score,
+        pair.verbose.mean_score,
+        pair.verbose.mean_strict_score,
+    )
