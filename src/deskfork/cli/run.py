@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deskfork.cli.errors import INFRASTRUCTURE_FAILED, signal_exit_code
-from deskfork.cli.output import print_json, print_rendered, warn
+from deskfork.cli.output import print_json, print_line, print_rendered, warn
 from deskfork.cli.verdicts import render_regraded
 from deskfork.records.reader import read_run
 from deskfork.records.trial import TrialStatus
 from deskfork.report.aggregate import RunReport, report_results, report_run
+from deskfork.report.markdown import markdown_run
 from deskfork.report.render import render_run
 
 if TYPE_CHECKING:
@@ -69,9 +70,17 @@ def start(
 
 
 @app.command("show")
-def show(run_dir: Annotated[Path, typer.Argument(help="A run's directory.")], json: Json = False) -> None:
+def show(
+    run_dir: Annotated[Path, typer.Argument(help="A run's directory.")],
+    json: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
     """Show the results of a run, also of one that was cut off."""
-    _print(report_run(read_run(run_dir)), json=json)
+    report = report_run(read_run(run_dir))
+    if markdown:
+        print_line(markdown_run(report))
+    else:
+        _print(report, json=json)
 
 
 @app.command("regrade")
