@@ -6,13 +6,15 @@ from typing import Annotated, Literal
 import typer
 
 from deskfork.cli.output import print_json, print_rendered, warn
+from deskfork.cli.task_check import check
 from deskfork.cli.task_text import render_list, render_task
 from deskfork.tasks.choose import Choice, choose, split_words
 from deskfork.tasks.describe import describe_task
 from deskfork.tasks.load import open_source
 from deskfork.tasks.pairs import in_pairs
 
-app = typer.Typer(help="List, show and make tasks.", no_args_is_help=True)
+app = typer.Typer(help="List, show, check and make tasks.", no_args_is_help=True)
+app.command("check")(check)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[
     Path | None, typer.Option(help="A Spider2-V checkout or a folder of tasks; the project's own by default.")
