@@ -112,8 +112,9 @@ def compare(written: Path, layout: MappedRam, parent: Path) -> tuple[bytes, int]
     with written.open("rb", buffering=0) as one, parent.open("rb", buffering=0) as other:
         present = layout.read_bitmap(one)
         for start in range(0, layout.memory_bytes, _CHUNK):
-            ours = os.pread(one.fileno(), _CHUNK, layout.pages + start)
-            theirs = os.pread(other.fileno(), _CHUNK, start)
+            length = min(_CHUNK, layout.memory_bytes - start)
+            ours = os.pread(one.fileno(), length, layout.pages + start)
+            theirs = os.pread(other.fileno(), length, start)
             if ours == theirs:
                 continue
             for at in range(0, len(ours), PAGE):

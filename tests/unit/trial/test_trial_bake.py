@@ -1,4 +1,4 @@
-"""Guards baking task by task: set-up runs once for each set-up, and one that fails stops neither the others nor a run."""
+"""Guards baking task by task: each set-up runs once, and one that fails stops neither the others nor a run."""
 
 from collections.abc import Iterator
 from contextlib import closing
