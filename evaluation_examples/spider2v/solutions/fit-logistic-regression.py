@@ -1,15 +1,15 @@
 """Fills in the notebook's five gaps, from reading the file to the prediction, and runs it."""
 
 # %%
+import json
 from pathlib import Path
 
-import nbformat
-
 path = Path.home() / "Desktop" / "logistic_regression.ipynb"
-notebook = nbformat.read(path, as_version=4)
-for cell in notebook.cells:
-    if "TODO" in cell.source:
-        print(cell.source, end="\n\n")
+notebook = json.loads(path.read_text())
+for cell in notebook["cells"]:
+    cell["source"] = "".join(cell["source"])
+    if "TODO" in cell["source"]:
+        print(cell["source"], end="\n\n")
 print((path.parent / "data.csv").read_text()[:200])
 # %%
 GAPS = {
@@ -29,22 +29,38 @@ def with_gap_filled(source):
     return "\n".join([*lines[: place + 1], code, *rest])
 
 
-for cell in notebook.cells:
-    if "TODO" in cell.source:
-        cell.source = with_gap_filled(cell.source)
-        print(cell.source, end="\n\n")
-nbformat.write(notebook, path)
+for cell in notebook["cells"]:
+    if "TODO" in cell["source"]:
+        cell["source"] = with_gap_filled(cell["source"])
+        print(cell["source"], end="\n\n")
+path.write_text(json.dumps(notebook, indent=1))
 # %%
 import subprocess
 
 script = (
     "source ~/anaconda3/etc/profile.d/conda.sh && conda activate jupyter"
-    f" && jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.timeout=240 '{path}'"
+    f" && jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.timeout=1200 '{path}'"
 )
-done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=280)
-print(done.returncode, done.stderr[-2000:])
+run = subprocess.Popen(["bash", "-c", script], stderr=subprocess.PIPE, text=True)
+
+
+def waited():
+    """Wait for the run as long as one step may last; on a busy machine it needs more than one."""
+    try:
+        return run.communicate(timeout=240)[1][-2000:], run.returncode
+    except subprocess.TimeoutExpired:
+        return "still running"
+
+
+print(waited())
 # %%
-notebook = nbformat.read(path, as_version=4)
-print([output.get("text") for cell in notebook.cells for output in cell.get("outputs", [])][-1])
+print(waited())
+# %%
+print(waited())
+# %%
+print(waited())
+# %%
+notebook = json.loads(path.read_text())
+print([output.get("text") for cell in notebook["cells"] for output in cell.get("outputs", [])][-1])
 # %%
 final_answer("all five gaps are filled, and the notebook has run to its end and is saved")

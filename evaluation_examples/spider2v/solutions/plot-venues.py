@@ -1,30 +1,46 @@
 """Adds a cell that plots the column the way the notebook plots the others, and runs the notebook."""
 
 # %%
+import json
 from pathlib import Path
 
-import nbformat
-
 path = Path.home() / "Desktop" / "notebook.ipynb"
-notebook = nbformat.read(path, as_version=4)
-figures = [cell.source for cell in notebook.cells if "countplot(" in cell.source]
+notebook = json.loads(path.read_text())
+for cell in notebook["cells"]:
+    cell["source"] = "".join(cell["source"])
+figures = [cell["source"] for cell in notebook["cells"] if "countplot(" in cell["source"]]
 print("\n\n".join(figures))
 # %%
-plotted = "Position"
-[similar] = [source for source in figures if f'"{plotted}"' in source]
-source = similar.replace(f'"{plotted}"', '"H/A/N"').rstrip() + "\nplt.savefig('result.png')"
-notebook.cells.append(nbformat.v4.new_code_cell(source))
-nbformat.write(notebook, path)
+source = figures[-1].replace('"Position"', '"H/A/N"') + "\nplt.savefig('result.png')"
+cell = {"cell_type": "code", "id": "venues", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+notebook["cells"].append(cell)
+path.write_text(json.dumps(notebook, indent=1))
 print(source)
 # %%
 import subprocess
 
 script = (
     "source ~/anaconda3/etc/profile.d/conda.sh && conda activate jupyter"
-    f" && jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.timeout=240 '{path}'"
+    f" && jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.timeout=1200 '{path}'"
 )
-done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=280)
-print(done.returncode, done.stderr[-2000:])
+run = subprocess.Popen(["bash", "-c", script], stderr=subprocess.PIPE, text=True)
+
+
+def waited():
+    """Wait for the run as long as one step may last; on a busy machine it needs more than one."""
+    try:
+        return run.communicate(timeout=240)[1][-2000:], run.returncode
+    except subprocess.TimeoutExpired:
+        return "still running"
+
+
+print(waited())
+# %%
+print(waited())
+# %%
+print(waited())
+# %%
+print(waited())
 # %%
 from PIL import Image
 
