@@ -9,6 +9,8 @@ from deskfork.core.config import cache_dir
 from deskfork.core.errors import InfraError
 from deskfork.sandbox.baked import BakeOptions
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox, SandboxProvider
+from deskfork.sandbox.template_list import list_templates
+from deskfork.sandbox.template_use import retire
 
 CELL_S = 60.0
 
