@@ -36,11 +36,13 @@ class RunProgress:
 
     def begin(self, run_dir: Path, prepared: Preparation) -> None:
         """Show how much there is to do."""
-        self._planned = len(prepared.plans)
+        self._planned, self._ended = len(prepared.plans), 0
         if prepared.skipped:
             self._say(f"{len(prepared.skipped)} tasks are skipped, the table says why")
         self._say(f"{self._planned} trials, records in {run_dir}")
         if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
             self._task = self._bar.add_task("", total=self._planned)
             self._bar.start()
 
@@ -75,6 +77,8 @@ class RunProgress:
 
 def _outcome(result: TrialResult, *, is_last: bool) -> str:
     score = "absent" if result.score is None else f"{result.score:.3f}"
+    if result.strict_score not in (None, result.score):
+        score += f" (strict: {result.strict_score:.3f})"
     again = "" if is_last else "; trying once more"
     why = f" ({result.error})" if result.error else ""
     return f"{result.status.value}, score {score}, {result.steps} steps, {result.duration_s:.1f} s{why}{again}"

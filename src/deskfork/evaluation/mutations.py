@@ -13,6 +13,7 @@ from deskfork.tasks.schema import (
     ActiveTab,
     AreJupyterOutputsCleared,
     Check,
+    CheckIncludeExclude,
     CompareCsv,
     CompareJupyterlabImages,
     CompareTextFile,
@@ -52,7 +53,7 @@ def _changes(check: Check) -> dict[str, Change]:
         return {"other port": _change_port, "other page": lambda url: url.rpartition(b"/")[0] + b"/", **damage}
     if isinstance(check.result, ScriptOutput):
         return {"emptied": damage["emptied"]}
-    if isinstance(check, CompareCsv | CompareTextFile):
+    if isinstance(check, CompareCsv | CompareTextFile | CheckIncludeExclude):
         return {"value changed": _change_line, "row dropped": _drop_line, "rows reordered": _swap_lines, **damage}
     return {
         "value changed": _notebook(_value_change(check)),

@@ -78,12 +78,20 @@ def check_tasks(config: RunConfig, *, notify: Notify, on_begin: OnBegin) -> list
         if done[agent].signal_number is not None:
             break
     source = open_source(config.source)
+    skipped = {task: why for summary in done.values() for task, why in summary.skipped.items()}
     checks = []
-    for task in dict.fromkeys(result.task for summary in done.values() for result in summary.results):
+    for task in sorted({result.task for summary in done.values() for result in summary.results} | skipped.keys()):
+        if task in skipped:
+            checks.append(_unchecked(task, skipped[task]))
+            continue
         null, oracle = (_result_of(done.get(agent), task) for agent in ("null", "oracle"))
         run_dir = done["oracle"].run_dir if "oracle" in done else config.out
         checks.append(check_task(source.load(task), null, oracle, run_dir))
     return checks
+
+
+def _unchecked(task: str, why: str) -> TaskCheck:
+    return TaskCheck(task=task, solvable=None, discriminating=None, stable=None, states=(), problems=(why,))
 
 
 def _result_of(summary: RunSummary | None, task: str) -> TrialResult | None:
@@ -115,9 +123,9 @@ def check_task(task: Task, null: TrialResult | None, oracle: TrialResult | None,
     if oracle is not None and solvable:
         kept = RunPaths(oracle_run).attempt(task.id, oracle.agent, oracle.repeat, oracle.attempt)
         stable = _is_stable(task, kept, problems)
-        passed = _mutate(task, kept, states, problems)
-        if nothing is not None:
-            discriminating = nothing.score == nothing.strict_score == 0.0 and not passed
+        is_refused = _refuses_mutations(task, kept, states, problems)
+        if nothing is not None and is_refused is not None:
+            discriminating = nothing.score == nothing.strict_score == 0.0 and is_refused
     return TaskCheck(
         task=task.id,
         solvable=solvable,
@@ -157,17 +165,21 @@ def _is_stable(task: Task, kept: AttemptPaths, problems: list[str]) -> bool | No
     return len(set(scores)) == 1
 
 
-def _mutate(task: Task, kept: AttemptPaths, states: list[CheckedState], problems: list[str]) -> list[str]:
-    """Judge mutations of each check's result alone; return the names of those that strict lets pass."""
-    passed = []
-    index = read_evidence(kept.guest)
-    for name, mutated in _mutations(task, index, kept):
-        verdict = judge(task, *mutated)
-        states.append(CheckedState.of(name, verdict))
-        if verdict.strict_score is None or verdict.strict_score > 0.0:
-            problems.append(f"the end state with {name} scores {verdict.strict_score} in the strict verdict")
-            passed.append(name)
-    return passed
+def _refuses_mutations(task: Task, kept: AttemptPaths, states: list[CheckedState], problems: list[str]) -> bool | None:
+    """Judge mutations of each check's result alone."""
+    is_refused = True
+    try:
+        index = read_evidence(kept.guest)
+        for name, mutated in _mutations(task, index, kept):
+            verdict = judge(task, *mutated)
+            states.append(CheckedState.of(name, verdict))
+            if verdict.strict_score != 0.0:
+                problems.append(f"the end state with {name} scores {verdict.strict_score} in the strict verdict")
+                is_refused = False
+    except EvaluationError as error:
+        problems.append(str(error))
+        return None
+    return is_refused
 
 
 def _mutations(

@@ -86,6 +86,9 @@ def _regrade(
             if gather is not None:
                 index, directory = gather(task, attempt.paths, index)
             after = judge(task, index, directory)
+            if after.score is None and result.verdict.score is not None:
+                # The state was judged once, so it is the evidence or the gold that is damaged now.
+                reason, after = after.reason, None
         except (EvaluationError, InfraError, ConfigError) as error:
             reason = str(error)
     return Regraded(
