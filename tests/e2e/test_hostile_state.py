@@ -36,7 +36,8 @@ echo 'export PATH=~/.local/bin:$PATH; echo LIE' | tee -a ~/.bashrc ~/.profile > 
 echo "alias jupyter='echo LIE'; jupyter() { echo LIE; }" >> ~/anaconda3/etc/profile.d/conda.sh
 echo 'c.KernelSpecManager.allowed_kernelspecs = {"none"}' > ~/.jupyter/jupyter_config.py
 echo 'print("LIE")' > ~/jupyter_core.py
-printf '%s' 'KERNEL' | tee "$env/share/jupyter/kernels/shared/kernel.json" > ~/.local/share/jupyter/kernels/own/kernel.json
+printf '%s' 'KERNEL' > ~/.local/share/jupyter/kernels/own/kernel.json
+cp ~/.local/share/jupyter/kernels/own/kernel.json "$env/share/jupyter/kernels/shared"
 rm -rf "$env/share/jupyter/kernels/python3"
 echo 'touch /tmp/ran' > ~/.ssh/rc
 : > ~/.ssh/authorized_keys
@@ -82,7 +83,9 @@ def test_what_is_asked_of_jupyter_is_answered_by_jupyter(judged: Sandbox) -> Non
     done = judged.exec(["/bin/bash", "/home/user/eval.sh"], timeout_s=SOON_S)
     assert (done.exit_code, done.stderr) == (0, "")
     listed = [line.split()[0] for line in done.stdout.splitlines()[1:]]
-    assert sorted(listed) == ["own", "shared"], done.stdout
+    # Where no kernel of that name is registered, Jupyter lists the one that it brings.
+    assert sorted(listed) == ["own", "python3", "shared"], done.stdout
+    assert "ipykernel/resources" in done.stdout
 
 
 @pytest.mark.parametrize("as_root", [False, True])
@@ -119,12 +122,18 @@ def test_a_guest_whose_sshd_is_dead_is_flushed(qemu: VmProvider, tmp_path: Path)
 
 
 def test_a_full_disk_can_be_examined(qemu: VmProvider, tmp_path: Path) -> None:
+    # Most blocks are given to a file that is not written: the host's disk does not fill up with it.
+    fill = """
+    echo kept > ~/answer
+    fallocate -l $(($(df --output=avail -B1 / | tail -1) - 30000000)) ~/fill
+    ! head -c 60000000 /dev/zero > ~/more
+    """
     with qemu.fork("desktop") as sandbox:
-        # Free blocks are given to a file that is not written: the host's disk does not fill up with it.
-        run(sandbox, "echo kept > ~/answer; fallocate -l $(df --output=avail -B1 / | tail -1) ~/fill")
+        run(sandbox, fill)
         state = sandbox.seal(timeout_s=SOON_S)
         with qemu.examine(state) as examined:
             examined.put(EVALUATION, GUEST_HOME / "eval.sh")
+            assert text(examined, GUEST_HOME / "eval.sh", tmp_path) == EVALUATION.decode()
             assert text(examined, GUEST_HOME / "answer", tmp_path) == "kept\n"
 
 

@@ -178,6 +178,8 @@ class FakeSandbox:
         """Kill everything started inside and leave the folder as it is."""
         self._running()
         self._end_processes()
+        # A kernel in which nothing was run: it removes the folder if we are killed.
+        self._kernel = FakeKernel.start(self._place(self._machine), self._machine.env())
         self._final = FinalState(
             kind="folder",
             disk=self._machine.root,
