@@ -45,13 +45,13 @@ def skipped_lines(skipped: Mapping[str, str]) -> list[str]:
 def agent_sentence(agent: AgentReport) -> str:
     """Return one line about all trials of an agent."""
     means = "no score" if agent.mean_score is None else f"mean score {agent.mean_score:.3f}"
-    if agent.mean_strict_score is not None:
-        means += f" (strict {agent.mean_strict_score:.3f})"
-    differing = f", {agent.differing} with two different scores" if agent.differing else ""
+    strict = "" if agent.mean_strict_score is None else f", mean strict score {agent.mean_strict_score:.3f}"
+    if agent.differing:
+        strict += f" ({agent.differing} differ)"
     absent = f", {agent.absent} without a score (not counted in it)" if agent.absent else ""
     cost = f", {agent.cost_usd:.4f} USD" if agent.cost_usd else ""
     tokens = f", {agent.tokens} tokens" if agent.tokens else ""
-    return f"{agent.agent}: {means} over {agent.scored} of {agent.trials} trials{absent}{differing}{tokens}{cost}"
+    return f"{agent.agent}: {means} over {agent.scored} of {agent.trials} trials{absent}{strict}{tokens}{cost}"
 
 
 def pair_rows(pairs: Sequence[PairReport]) -> list[list[str]]:

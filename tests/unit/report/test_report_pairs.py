@@ -98,8 +98,8 @@ def test_both_means_are_given_and_where_they_differ(run: RunPaths) -> None:
     assert (agents["a"].differing, agents["b"].differing) == (1, 0)
     text = text_of(report)
     assert "v1: score and strict differ: an empty object passes upstream" in text
-    assert "a: mean score 0.667 (strict 0.500) over 6 of 7 trials, 1 without a score (not counted in it), " in text
-    assert "1 with two different scores" in " ".join(text.split())
+    said = "a: mean score 0.667 over 6 of 7 trials, 1 without a score (not counted in it), mean strict score 0.500 (1"
+    assert said in " ".join(text.split())
     words = [line.split() for line in text.splitlines()]
     assert ["v1", "0", "a", "completed", "1.000", "0.000", "0", "1.0", "s"] in words
     assert ["a1,", "v1", "a", "0.500", "0.500", "1.000", "0.000"] in words
