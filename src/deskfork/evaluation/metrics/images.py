@@ -17,6 +17,7 @@ from deskfork.evaluation.metrics.judged import MATCH, Comparison, Judged
 MAX_IMAGE_BYTES = 16 * 1024 * 1024
 MAX_PIXELS = 16_000_000
 _FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
+_PNG_END = b"\0\0\0\0IEND\xaeB\x60\x82"
 _LEVELS = 256
 # Rounding in blending and colour conversion; text and lines that moved, or another shade, are far above.
 _TOLERATED_LEVELS = 8
@@ -111,6 +112,8 @@ def _decoded(raw: bytes) -> _Picture:
         width, height = picture.size
         if width * height > MAX_PIXELS or not width * height:
             raise _Undecodable(f"it has {width} x {height} pixels")
+        if picture.format == "PNG" and _PNG_END not in raw:
+            raise _Undecodable("its end is missing")  # Pillow would do without, OpenCV and browsers do not.
         return _Picture(picture.format or "", _eight_bits(picture).convert("RGBA"))
     except _Undecodable:
         raise

@@ -5,6 +5,7 @@ from deskfork.evaluation.metrics.judged import MATCH, Comparison, Judged, shown
 from deskfork.evaluation.metrics.notebooks.reading import (
     UPSTREAM_FAILS,
     Broken,
+    check_as_upstream,
     read_as_upstream,
     read_cells,
     read_gold_cells,
@@ -39,7 +40,8 @@ def _upstream(result: bytes, gold: bytes) -> Judged:
     except Broken as error:
         raise EvaluationError(f"the gold notebook cannot be compared with: {error}") from error
     try:
-        found = read_as_upstream(result)["cells"]
+        notebook = read_as_upstream(result)
+        found = notebook["cells"]
         if len(found) != len(expected):
             return Judged(0.0, f"the notebook has {len(found)} cells, expected {len(expected)}")
         for place, (cell, wanted) in enumerate(zip(found, expected, strict=False), start=1):
@@ -47,6 +49,7 @@ def _upstream(result: bytes, gold: bytes) -> Judged:
                 if cell[key] != wanted[key]:
                     said = f"{shown(str(cell[key]))} as {key}, expected {shown(str(wanted[key]))}"
                     return Judged(0.0, f"cell {place} has {said}")
+        check_as_upstream(notebook, result)
     except Broken as error:
         return Judged(0.0, f"the notebook is broken: {error}")
     except UPSTREAM_FAILS as error:

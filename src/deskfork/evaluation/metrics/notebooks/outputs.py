@@ -9,12 +9,13 @@ from deskfork.evaluation.metrics.notebooks.reading import (
     UPSTREAM_FAILS,
     Broken,
     Cell,
+    check_as_upstream,
     read_as_upstream,
     read_cells,
     read_gold_cells,
 )
 from deskfork.evaluation.metrics.notebooks.runs import run_fault
-from deskfork.evaluation.metrics.notebooks.visible import difference
+from deskfork.evaluation.metrics.notebooks.visible import difference, views
 
 
 def compare_notebook_outputs(result: bytes, gold: bytes, *, original: bytes | None = None) -> Comparison:
@@ -24,10 +25,11 @@ def compare_notebook_outputs(result: bytes, gold: bytes, *, original: bytes | No
     Sources, execution counts, stderr, errors, HTML and pictures are not looked at. In the result, and there only, an
     output that holds a line of pip's is left out as a whole.
 
-    strict: the cells must have been run (own numbers, no errors), show the same to a reader, and hold the gold
-    notebook's text cells; code cells that the task leaves as they were must still hold their lines. Blank cells, cells
-    that only install something, lines of pip's, the split of printed text into outputs, widths of blanks, addresses in
-    memory and noise in the last digits do not count.
+    strict: the cells must have been run (own numbers, no errors), stand in order, show the same to a reader, and hold
+    the gold notebook's text cells; code cells that the task leaves as they were must still hold their lines. Blank
+    cells, cells that only install something, lines of pip's, the split of printed text into outputs, widths of blanks,
+    addresses in memory and noise in the last digits do not count; nor does what a cell that the task has changed shows
+    where the gold one shows nothing.
 
     Args:
         result: The guest's notebook.
@@ -53,12 +55,14 @@ def compare_notebook_outputs(result: bytes, gold: bytes, *, original: bytes | No
 
 def _upstream(result: bytes, expected: Any) -> Judged:
     try:
-        found = read_as_upstream(result)["cells"]
+        notebook = read_as_upstream(result)
+        found = notebook["cells"]
         if len(found) != len(expected):
             return Judged(0.0, f"the notebook has {len(found)} cells, expected {len(expected)}")
         for place, (cell, wanted) in enumerate(zip(found, expected, strict=False), start=1):
             if said := _upstream_difference(cell, wanted):
                 return Judged(0.0, f"cell {place} {said}")
+        check_as_upstream(notebook, result)
     except Broken as error:
         return Judged(0.0, f"the notebook is broken: {error}")
     except UPSTREAM_FAILS as error:
@@ -110,6 +114,8 @@ def _strict(result: bytes, gold_cells: list[Cell], original_cells: list[Cell] | 
     golds, originals = _counting(gold_cells), _counting(original_cells or [])
     if len(cells) != len(golds):
         return Judged(0.0, f"the notebook has {len(cells)} cells that are not blank, expected {len(golds)}")
+    if said := _moved(cells, golds):
+        return Judged(0.0, said)
     for place, (cell, gold) in enumerate(zip(cells, golds, strict=True), start=1):
         before = originals[place - 1] if place <= len(originals) else None
         if said := _strict_difference(cell, gold, before):
@@ -132,7 +138,19 @@ def _strict_difference(cell: Cell, gold: Cell, before: Cell | None) -> str:
         return "was not run"
     if before is not None and before.lines == gold.lines and (lost := _lost_line(before, cell)):
         return f"has lost the line {shown(lost)}, which the task does not ask to change"
+    if before is not None and before.lines != gold.lines and not views(gold):
+        return ""
     return difference(cell, gold)
+
+
+def _moved(cells: list[Cell], golds: list[Cell]) -> str:
+    """Say which cell stands where the gold notebook has another one of its own; empty if none does."""
+    places = {(gold.kind, gold.lines): place for place, gold in enumerate(golds, start=1)}
+    for place, (cell, gold) in enumerate(zip(cells, golds, strict=True), start=1):
+        other = places.get((cell.kind, cell.lines))
+        if other is not None and (cell.kind, cell.lines) != (gold.kind, gold.lines):
+            return f"cell {place} (blank ones not counted) is what cell {other} should be"
+    return ""
 
 
 def _lost_line(before: Cell, cell: Cell) -> str:

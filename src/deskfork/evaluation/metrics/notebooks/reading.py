@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import nbformat
-from nbformat import converter, reader
+from nbformat import converter, reader, validator
 
 from deskfork.core.errors import EvaluationError
 from deskfork.evaluation.metrics.judged import shown
@@ -27,6 +27,8 @@ UPSTREAM_FAILS = (
 """What reading and comparing documents of any shape raises. Upstream takes every exception in a metric for a 0."""
 PIP_TEXTS = ("Requirement already satisfied:", "Successfully installed")
 """By which upstream knows what pip prints."""
+_FIRST_MINOR_WITH_IDS = 5
+_MAX_CHECKED_BYTES = 1024 * 1024
 _KEPT_MIME = re.compile(r"text/(?:plain|html)|image/[\w.+-]+")
 _INSTALLS = re.compile(r"[!%]\s*(?:\w+\s+-m\s+)?(?:pip3?|conda|mamba)\s|\w+\.download\(")
 _IMPORTS = re.compile(r"import \w+\Z")
@@ -83,7 +85,8 @@ class Cell:
 def read_as_upstream(raw: bytes) -> Any:
     """Read a notebook as `nbformat.read(as_version=4)` does: old formats are upgraded, what breaks the schema passes.
 
-    Only the schema's check is left out, which upstream's library logs and goes on.
+    That function logs and warns of guests' notebooks, so its parts are called one by one: the last is
+    `check_as_upstream`.
 
     Returns:
         The library's own object, of which nothing is sure but that it is of format 4.
@@ -93,10 +96,7 @@ def read_as_upstream(raw: bytes) -> Any:
     """
     try:
         found = reader.reads(_text(raw, is_bom_allowed=False))  # type: ignore[no-untyped-call]
-        notebook = converter.convert(found, 4)  # type: ignore[no-untyped-call]
-        if not all(isinstance(number, int) for number in reader.get_version(notebook)):  # type: ignore[no-untyped-call]
-            raise Broken("its format's number is no integer")
-        return notebook
+        return converter.convert(found, 4)  # type: ignore[no-untyped-call]
     except Broken:
         raise
     except nbformat.reader.NotJSONError as error:
@@ -105,6 +105,25 @@ def read_as_upstream(raw: bytes) -> Any:
         raise Broken("it is nested too deep") from error
     except UPSTREAM_FAILS as error:
         raise Broken(f"nbformat refuses it: {shown(str(error))}") from error
+
+
+def check_as_upstream(notebook: Any, raw: bytes) -> None:
+    """Raise what nbformat's check of the schema raises beside its own error, which is no more than a line in a log.
+
+    It takes long for large notebooks that break the schema, so it is made last, and not for those: few shapes, which no
+    program writes, make it raise.
+
+    Raises:
+        Broken: Upstream's library would raise; or any of `UPSTREAM_FAILS`.
+    """
+    version, minor = reader.get_version(notebook)  # type: ignore[no-untyped-call]
+    if not (isinstance(version, int) and isinstance(minor, int)):
+        raise Broken("its format's number is no integer")
+    if len(raw) > _MAX_CHECKED_BYTES:
+        return
+    if minor >= _FIRST_MINOR_WITH_IDS:
+        _ = {cell["id"] for cell in notebook["cells"] if "id" in cell}
+    next(validator.iter_validate(notebook, version=version, version_minor=minor), None)  # type: ignore[no-untyped-call]
 
 
 def read_cells(raw: bytes) -> list[Cell]:
@@ -119,8 +138,8 @@ def read_cells(raw: bytes) -> list[Cell]:
     notebook = read_object(raw, is_bom_allowed=True)
     if type(notebook.get("nbformat")) is not int or notebook["nbformat"] != 4:
         raise Broken(f"its nbformat is {shown(str(notebook.get('nbformat')))}, not 4")
-    if type(notebook.get("nbformat_minor")) is not int or not isinstance(notebook.get("metadata"), dict):
-        raise Broken("it has no metadata, or no minor format number")
+    if type(notebook.get("nbformat_minor", 0)) is not int or not isinstance(notebook.get("metadata"), dict):
+        raise Broken("it has no metadata, or a minor format number that is none")
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         raise Broken("it has no list of cells")

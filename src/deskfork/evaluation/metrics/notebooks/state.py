@@ -8,6 +8,7 @@ from deskfork.evaluation.metrics.notebooks.reading import (
     UPSTREAM_FAILS,
     Broken,
     Cell,
+    check_as_upstream,
     read_as_upstream,
     read_cells,
     read_gold_cells,
@@ -69,9 +70,11 @@ def are_jupyter_outputs_cleared(result: bytes, *, original: bytes | None = None)
 def _upstream(result: bytes, *, is_run_wanted: bool) -> Judged:
     wrong = []
     try:
-        for place, cell in enumerate(read_as_upstream(result).cells, start=1):
+        notebook = read_as_upstream(result)
+        for place, cell in enumerate(notebook.cells, start=1):
             if cell.cell_type == "code" and bool(cell.get("execution_count")) != is_run_wanted:
                 wrong.append(place)
+        check_as_upstream(notebook, result)
     except Broken as error:
         return Judged(0.0, f"the notebook is broken: {error}")
     except UPSTREAM_FAILS as error:
