@@ -93,7 +93,10 @@ class FinalState(StrictModel):
             if not backing.disk.exists():
                 raise ConfigError(f"{self.disk}: reads from {backing.disk}, which is gone from the cache")
             if backing.disk_format == "qcow2" and not backing.is_checkpoint:
-                found = read_frozen(backing.directory).manifest.digest
+                try:
+                    found = read_frozen(backing.directory).manifest.digest
+                except SandboxError as error:
+                    raise ConfigError(f"{self.disk}: reads from a template that is damaged: {error}") from error
                 if found != backing.digest:
                     raise ConfigError(
                         f"{self.disk}: was written on template {backing.digest[:12]}, and {backing.directory} now "

@@ -21,6 +21,8 @@ MAX_ENTRIES = 20_000
 """Files and directories that one `get` of a directory may bring."""
 MAX_DEPTH = 64
 _CHUNK_BYTES = 32768
+_SERVER_SAID = frozenset({"Failure", "Bad message"})
+"""What OpenSSH's sftp-server calls all other errors of the file system, a damaged one's or a name too long."""
 _READ_BYTES = 255 * 1024
 """The most that OpenSSH's sftp-server returns at once."""
 
@@ -128,6 +130,8 @@ def _guest_error(source: PurePosixPath, exc: OSError) -> GuestFileError | Transp
         return GuestFileError(f"guest has no {source}")
     if exc.errno == errno.EACCES:
         return GuestFileError(f"guest {source} may not be read")
+    if exc.errno is None and str(exc) in _SERVER_SAID:
+        return GuestFileError(f"guest {source} could not be read there: {exc}")
     return TransportError(f"get {source}: {type(exc).__name__}: {exc}")
 
 

@@ -76,6 +76,14 @@ def test_what_is_missing_or_unreadable_is_a_fact_about_the_guest(ssh: SshClient,
     assert list(host.iterdir()) == []
 
 
+def test_what_the_file_system_fails_to_read_is_a_fact_about_the_guest(ssh: SshClient, host: Path) -> None:
+    # Nothing is mapped at the address 0: reading it fails as a damaged disk does.
+    with pytest.raises(GuestFileError, match="could not be read there"):
+        ssh.get(PurePosixPath("/proc/self/mem"), host / "back")
+    with pytest.raises(GuestFileError, match="could not be read there"):
+        ssh.get(PurePosixPath("/tmp") / ("x" * 300), host / "back")
+
+
 def test_links_are_never_followed(ssh: SshClient, guest: Path, host: Path) -> None:
     (guest / "tree").mkdir()
     (guest / "tree/real").write_text("real")
