@@ -5,13 +5,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from deskfork.cli.output import print_json, print_rendered, warn
+from deskfork.cli.output import print_json, print_line, print_rendered, warn
 from deskfork.cli.task_check import check
 from deskfork.cli.task_text import render_list, render_task
 from deskfork.tasks.choose import Choice, choose, split_words
 from deskfork.tasks.describe import describe_task
 from deskfork.tasks.load import open_source
 from deskfork.tasks.pairs import in_pairs
+from deskfork.tasks.scaffold import make_task
 
 app = typer.Typer(help="List, show, check and make tasks.", no_args_is_help=True)
 app.command("check")(check)
@@ -58,6 +59,20 @@ def list_(
         warn(f"deskfork: {complaint}")
     can_run = sum(task.runnable for task in tasks)
     warn(f"{len(tasks)} of {len(known)} tasks, {can_run} can be run here" if tasks else "no task is like that")
+
+
+@app.command("new")
+def new(
+    task_id: Annotated[str, typer.Argument(help="The new task's id, which is the name of its folder.")],
+    directory: Annotated[Path, typer.Option(help="Folder of tasks, in which its folder is made.")],
+    template: Annotated[
+        Literal["desktop", "jupyter"], typer.Option(help="What its trials are forked from.")
+    ] = "desktop",
+) -> None:
+    """Make a new task that is whole, to be changed; its README.md explains the format."""
+    folder = make_task(directory, task_id, template)
+    print_line(str(folder))
+    warn(f"now: deskfork task check --source {directory} --tasks {task_id}")
 
 
 @app.command("show")

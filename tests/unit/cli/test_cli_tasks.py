@@ -168,3 +168,15 @@ def test_what_a_task_says_is_no_terminal_command(source: Path) -> None:
     )
     assert "\x1b[2J" not in text.getvalue()
     assert "[bold]out.csv" in text.getvalue()
+
+
+def test_a_new_task_is_named_and_passes_its_check(deskfork: Command, tmp_path: Path) -> None:
+    made = deskfork("task", "new", "count-orders", "--directory", tmp_path / "mine")
+    assert (made.code, made.out) == (0, f"{tmp_path}/mine/count-orders\n")
+    checked = deskfork("task", "check", "--source", tmp_path / "mine", "--provider", "fake", "--json")
+    assert checked.code == 0
+    [check] = checked.json()
+    assert (check["solvable"], check["discriminating"], check["stable"]) == (True, True, True)
+    again = deskfork("task", "new", "count-orders", "--directory", tmp_path / "mine")
+    assert (again.code, again.out, again.err.count("\n")) == (2, "", 1)
+    assert deskfork("task", "new", "t", "--directory", tmp_path, "--template", "windows").code == 2

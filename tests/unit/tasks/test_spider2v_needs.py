@@ -228,5 +228,5 @@ def test_of_a_pair_only_the_wording_that_was_asked_for_is_selected(tmp_path: Pat
     assert select(source, "all") == ["a1", "broken", "v1", "z1"]
     assert select(source, "all", "verbose") == ["broken", "v1"]
     assert select(source, "a1,v1", "abstract") == ["a1"]
-    with pytest.raises(ConfigError, match="none of the 1 tasks .* is worded verbose; their counterparts are v1"):
+    with pytest.raises(ConfigError, match=r"none of the 1 tasks .* is worded verbose; their counterparts are v1"):
         select(source, "a1", "verbose")
