@@ -259,7 +259,8 @@ class SandboxProvider(Protocol):
         sealed disk it has /home and /tmp. What programs would run or obey without being told to is not among them
         (shells' and Python's start-up files, Jupyter's and other programs' settings, ~/.local/lib; `masks.MASKED`
         has the list), and ~/anaconda3 is the fork's own, but for the kernels and environments that were added to it;
-        `Guest.get` reads all these, too, as the agent left them. What is changed in it is gone with it.
+        `Guest.get` reads all these, too, as the agent left them; the rest of the disk lies below /mnt/final. A home
+        that is a link is an empty one. What is changed in the sandbox is gone with it.
 
         It is closed like any other sandbox, and cannot be frozen, branched or sealed again.
 
