@@ -6,8 +6,9 @@ from deskfork.report.aggregate import AgentReport
 from deskfork.report.pairs import PairReport, mean
 from deskfork.report.trial import TrialReport
 
-MAX_SKIPPED = 8
-"""How many of the tasks that were left out are named."""
+MAX_REASONS = 8
+"""How many reasons for leaving tasks out are told."""
+_MAX_NAMED = 3
 _REASON_CHARS = 200
 _UUID_CHARS = 36
 _SHORT_CHARS = 8
@@ -35,11 +36,21 @@ def notes_on(trials: Sequence[TrialReport]) -> list[str]:
 
 
 def skipped_lines(skipped: Mapping[str, str]) -> list[str]:
-    """Return a line for each task that was left out, the first few of many."""
-    lines = [f"skipped {task}: {why[:_REASON_CHARS]}" for task, why in list(skipped.items())[:MAX_SKIPPED]]
-    if len(skipped) > MAX_SKIPPED:
-        lines.append(f"skipped {len(skipped) - MAX_SKIPPED} more; `deskfork task list` says why")
+    """Return a line for each reason why tasks were left out, the first few of many."""
+    groups: dict[str, list[str]] = {}
+    for task, why in skipped.items():
+        groups.setdefault(why.removeprefix(f"task {task} ").removeprefix(f"task {task}: "), []).append(task)
+    lines = [f"skipped {_some(tasks)}: {why[:_REASON_CHARS]}" for why, tasks in list(groups.items())[:MAX_REASONS]]
+    if left := [task for tasks in list(groups.values())[MAX_REASONS:] for task in tasks]:
+        lines.append(f"skipped {len(left)} more for other reasons; `deskfork task list` says which")
     return lines
+
+
+def _some(tasks: Sequence[str]) -> str:
+    if len(tasks) == 1:
+        return tasks[0]
+    named = ", ".join(map(short_id, tasks[:_MAX_NAMED]))
+    return f"{len(tasks)} tasks ({named}{', …' if len(tasks) > _MAX_NAMED else ''})"
 
 
 def agent_sentence(agent: AgentReport) -> str:

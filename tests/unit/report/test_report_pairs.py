@@ -15,6 +15,7 @@ from deskfork.records.trial import TrialResult, TrialStatus, Verdict
 from deskfork.report.aggregate import RunReport, report_results, report_run
 from deskfork.report.markdown import markdown_run
 from deskfork.report.render import render_run
+from deskfork.report.words import skipped_lines
 
 WORDINGS = {
     "a1": TaskWording(wording="abstract", counterpart="v1"),
@@ -119,13 +120,13 @@ def test_what_is_on_disk_is_reported_alike(run: RunPaths) -> None:
 
 def test_markdown_holds_the_same_and_no_markup_of_guests(run: RunPaths) -> None:
     hostile = result_of("t|x", 0.0, 0.0).model_copy(update={"error": "<b>`x`|\n# head\x1b[2J"})
-    report = report_results(run.root, [*RESULTS, hostile], planned=99, skipped={f"s{n}": "why" for n in range(20)})
+    report = report_results(run.root, [*RESULTS, hostile], planned=99, skipped={"s": "task s cannot be run: x"})
     text = markdown_run(report)
     assert "| a1, v1 | a | 0.500 | 0.500 | 1.000 | 0.000 |" in text
     assert "| v1 | verbose | a | 0 | completed | 1.000 | 0.000 | 0 | 1.0 s |" in text
     assert "90 of 99 trials were never begun." in text
     assert r"- t\|x: \<b\>\`x\`\| \# head \[2J" in text
-    assert "skipped 12 more" in text
+    assert "- skipped s: cannot be run: x" in text
     assert "\x1b" not in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert len(tables) == 2 + 2 + 2 + 9
@@ -136,3 +137,12 @@ def test_a_run_without_pairs_has_no_table_of_them(tmp_path: Path) -> None:
     assert report.pairs == ()
     assert "pair:" not in text_of(report)
     assert "## Pairs" not in markdown_run(report)
+
+
+def test_tasks_that_were_left_out_are_told_by_reason() -> None:
+    same = {f"s{n}": f"task s{n} cannot be run: it needs a lake" for n in range(40)}
+    assert skipped_lines(same) == ["skipped 40 tasks (s0, s1, s2, …): cannot be run: it needs a lake"]
+    assert skipped_lines({"a": "task a: broken", "b": "other"}) == ["skipped a: broken", "skipped b: other"]
+    *told, last = skipped_lines({f"s{n}": f"reason {n}" for n in range(20)})
+    assert len(told) == 8
+    assert last == "skipped 12 more for other reasons; `deskfork task list` says which"
