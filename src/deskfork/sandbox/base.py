@@ -1,7 +1,6 @@
 """The seams of the sandbox layer: what others may do with a guest, a sandbox and a provider."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol, Self
 
@@ -9,8 +8,22 @@ from PIL.Image import Image
 
 from deskfork.core.types import CellResult, CommandResult, DesktopState
 from deskfork.sandbox.baked import Baked, BakeOptions
-from deskfork.sandbox.final import FinalState as FinalState
-from deskfork.sandbox.final import load_state as load_state
+from deskfork.sandbox.facts import Checkpoint, SandboxFacts, TemplateFacts
+from deskfork.sandbox.final import FinalState, load_state
+
+__all__ = [
+    "GUEST_DESKTOP",
+    "GUEST_HOME",
+    "MAX_FETCH_BYTES",
+    "Checkpoint",
+    "FinalState",
+    "Guest",
+    "Sandbox",
+    "SandboxFacts",
+    "SandboxProvider",
+    "TemplateFacts",
+    "load_state",
+]
 
 GUEST_HOME = PurePosixPath("/home/user")
 GUEST_DESKTOP = GUEST_HOME / "Desktop"
@@ -93,36 +106,6 @@ class Guest(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class SandboxFacts:
-    """What is known of a sandbox from its start on."""
-
-    id: str
-    provider: str
-    """docker, qemu or fake."""
-    template: str
-    template_digest: str
-    acceleration: str
-    """kvm, tcg, or none for the fake."""
-    width_px: int
-    height_px: int
-    opened: frozenset[str] = frozenset()
-    """What the template already has open: "jupyterlab" (on port 8888, serving the Desktop) and "browser"."""
-    network: bool = False
-    baked: str = ""
-    """Key of the set-up that is done already; empty for a fork of a template as it was booted."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A frozen instant of one sandbox: memory, devices and disk."""
-
-    id: str
-    digest: str
-    bytes_written: int
-    duration_s: float
-
-
 class Sandbox(Guest, Protocol):
     """One running machine, owned by whoever opened it; leaving the `with` block closes it."""
 
@@ -190,17 +173,6 @@ class Sandbox(Guest, Protocol):
     def __exit__(self, *exc_info: object) -> None:
         """Close the sandbox."""
         ...
-
-
-@dataclass(frozen=True)
-class TemplateFacts:
-    """What a run's lock file says about a template."""
-
-    name: str
-    digest: str
-    image_digest: str
-    qemu_version: str
-    acceleration: str
 
 
 class SandboxProvider(Protocol):
