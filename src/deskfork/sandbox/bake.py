@@ -22,6 +22,7 @@ from deskfork.sandbox.mapped_ram import (
     state_sha256,
     write_delta,
 )
+from deskfork.sandbox.overlays import name_from, set_backing
 from deskfork.sandbox.running import RunningMachine, create_overlay, settle
 from deskfork.sandbox.template import baked_directory
 from deskfork.sandbox.template_store import partial_directory, require_space, store
@@ -124,6 +125,7 @@ def _fill(partial: Path, target: Path, machine: RunningMachine, written: Path, p
         pages_sha256 = state_sha256(written, memory_bytes)
         offset = keep_out_of_bitmap(written.rename(partial / name), memory_bytes)
     machine.files.disk.rename(partial / "disk.qcow2")
+    set_backing(partial / "disk.qcow2", name_from(target, parent.disk), "qcow2")
     disk_bytes = (parent.manifest.image_directory / "disk.raw").stat().st_size
     create_overlay(partial / "overlay.qcow2", target / "disk.qcow2", "qcow2", disk_bytes)
     hashes = {

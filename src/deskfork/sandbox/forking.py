@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from deskfork.sandbox.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Address, Claim
 from deskfork.sandbox.machine import MachineFiles, Start
+from deskfork.sandbox.overlays import copy_empty_overlay
 from deskfork.sandbox.running import RunningMachine, fork_files
 
 FORK_TIMEOUT_S = 60.0
@@ -92,7 +92,7 @@ def _write_files(files: MachineFiles, frozen: Frozen) -> None:
         for stale in (files.qmp_socket, files.vnc_socket):
             stale.unlink(missing_ok=True)
         files.disk.unlink(missing_ok=True)
-        shutil.copyfile(frozen.empty_overlay, files.disk)
+        copy_empty_overlay(frozen, files.disk)
         files.token.write_text("-")
         files.authorized_key.write_text("-")
     except OSError as error:

@@ -180,6 +180,10 @@ def read_frozen(directory: Path, parent: Frozen | None = None) -> Frozen:
             f"template in {directory}: its manifest cannot be read ({type(error).__name__}): "
             "remove the folder and run `deskfork template build`"
         ) from error
+    # The cache may have been moved since: images lie beside templates in it.
+    image = directory.parent.parent / manifest.image_directory.parent.name / manifest.image_directory.name
+    if image.is_dir():
+        manifest = manifest.model_copy(update={"image_directory": image})
     if manifest.baked is None:
         return Frozen(directory, manifest, private_key=directory / "id_ed25519")
     parent = parent or read_frozen(directory.parent / manifest.baked.parent)

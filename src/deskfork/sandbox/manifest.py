@@ -35,7 +35,7 @@ class FrozenManifest(StrictModel):
     """Of the contents; two templates with the same digest are the same instant."""
     image_digest: str
     image_directory: Path
-    """Where the base image's disk, kernel and initrd lie."""
+    """Where the base image's disk, kernel and initrd lie; in a cache that was moved, beside the templates' folder."""
     qemu_version: str
     machine: MachineSpec
     opened: frozenset[str] = frozenset()

@@ -11,6 +11,7 @@ from deskfork.sandbox.frozen_files import FrozenFile, describe_files, remove_fol
 from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import claim
+from deskfork.sandbox.overlays import name_from, set_backing
 from deskfork.sandbox.running import create_overlay
 from deskfork.sandbox.template import Recipe, machine_spec, template_directory
 from deskfork.sandbox.template_boot import TemplateBoot
@@ -39,6 +40,7 @@ def build_template(
         undo.callback(own.release)
         manifest = TemplateBoot(recipe, image, launcher, own, on_progress).freeze()
         on_progress("hashing and storing")
+        set_backing(own.directory / "disk.qcow2", name_from(target, image.directory / "disk.raw"), "raw")
         disk_bytes = (image.directory / "disk.raw").stat().st_size
         create_overlay(own.directory / "overlay.qcow2", target / "disk.qcow2", "qcow2", disk_bytes)
         # The empty overlay names the template's folder, which is no part of its contents.
