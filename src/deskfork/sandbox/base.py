@@ -153,9 +153,6 @@ class Sandbox(Guest, Protocol):
         After that nothing in the guest changes any more, and every operation on it is refused as sealed;
         `SandboxProvider.examine` opens what it left. Logs are to be saved before: later there is only the console's.
 
-        Args:
-            timeout_s: How long flushing and ending may take, seconds.
-
         Raises:
             SandboxError: The machine was gone already, did not end in time, or is sealed or closed.
             HostDiskFull: The disk could not be written.

@@ -12,6 +12,7 @@ from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.sandbox.frozen import Frozen, read_frozen
 from deskfork.sandbox.frozen_files import copy_sparse
+from deskfork.sandbox.overlays import backing_name
 
 FINAL_NAME = "final-state.json"
 _DISK_NAMES = {"disk": "disk.qcow2", "folder": "disk"}
@@ -24,10 +25,14 @@ class Backing(StrictModel):
     directory: Path
     digest: str
     """Of the template, or of the image, that lay there when the machine was sealed."""
-    disk: Path
     disk_format: Literal["qcow2", "raw"] = "qcow2"
     is_checkpoint: bool = False
     """Whether it ends with the sandbox, rather than staying in the cache."""
+
+    @property
+    def disk(self) -> Path:
+        """What lies in the folder."""
+        return self.directory / ("disk.raw" if self.disk_format == "raw" else "disk.qcow2")
 
 
 class FinalState(StrictModel):
@@ -73,11 +78,15 @@ class FinalState(StrictModel):
             raise SandboxError(f"the final disk could not be kept in {directory}: {error}") from error
         return kept
 
-    def require_readable(self, image_digest: str) -> None:
+    def require_readable(self, image_digest: str, cache_dir: Path) -> None:
         """Refuse a disk whose template or image is not what it was written on.
+
+        A kept state may come from anywhere, so it is not taken at its word: its disk must read from the cache, and
+        from nothing else on this machine.
 
         Args:
             image_digest: Of the image whose programs are going to examine it.
+            cache_dir: Where templates and images lie.
 
         Raises:
             ConfigError: Which one is missing or another.
@@ -89,19 +98,27 @@ class FinalState(StrictModel):
                 f"{self.disk}: was written on guest image {self.image_digest[:12]}, and the image here is "
                 f"{image_digest[:12]}: it can be examined only with the image that it was written on"
             )
+        if self.kind == "disk" and (not self.backing or _backing_of(self.disk) != str(self.backing[0].disk)):
+            raise ConfigError(f"{self.disk}: is no disk over what {FINAL_NAME} says")
         for backing in self.backing:
-            if not backing.disk.exists():
-                raise ConfigError(f"{self.disk}: reads from {backing.disk}, which is gone from the cache")
-            if backing.disk_format == "qcow2" and not backing.is_checkpoint:
-                try:
-                    found = read_frozen(backing.directory).manifest.digest
-                except SandboxError as error:
-                    raise ConfigError(f"{self.disk}: reads from a template that is damaged: {error}") from error
-                if found != backing.digest:
-                    raise ConfigError(
-                        f"{self.disk}: was written on template {backing.digest[:12]}, and {backing.directory} now "
-                        f"holds {found[:12]}: it cannot be examined any more"
-                    )
+            self._require_unchanged(backing, cache_dir)
+
+    def _require_unchanged(self, backing: Backing, cache_dir: Path) -> None:
+        if not backing.directory.is_relative_to(cache_dir) or ".." in backing.directory.parts:
+            raise ConfigError(f"{self.disk}: reads from {backing.directory}, which is not in the cache {cache_dir}")
+        if not backing.disk.exists():
+            raise ConfigError(f"{self.disk}: reads from {backing.disk}, which is gone from the cache")
+        if backing.disk_format == "raw" or backing.is_checkpoint:
+            return
+        try:
+            found = read_frozen(backing.directory).manifest.digest
+        except SandboxError as error:
+            raise ConfigError(f"{self.disk}: reads from a template that is damaged: {error}") from error
+        if found != backing.digest:
+            raise ConfigError(
+                f"{self.disk}: was written on template {backing.digest[:12]}, and {backing.directory} now holds "
+                f"{found[:12]}: it cannot be examined any more"
+            )
 
     def _copy(self, directory: Path) -> "FinalState":
         target = directory / _DISK_NAMES[self.kind]
@@ -144,7 +161,6 @@ def final_disk(disk: Path, frozen: Frozen, flushed_by: Literal["sync", "kernel",
             Backing(
                 directory=origin.directory,
                 digest=origin.manifest.digest,
-                disk=origin.disk,
                 # A checkpoint lies where sandboxes lie, the disk's among them.
                 is_checkpoint=origin.directory.parent == disk.parent.parent,
             )
@@ -152,7 +168,7 @@ def final_disk(disk: Path, frozen: Frozen, flushed_by: Literal["sync", "kernel",
         origin = origin.parent
     manifest = frozen.manifest
     image = manifest.image_directory
-    backing.append(Backing(directory=image, digest=manifest.image_digest, disk=image / "disk.raw", disk_format="raw"))
+    backing.append(Backing(directory=image, digest=manifest.image_digest, disk_format="raw"))
     return FinalState(
         kind="disk",
         disk=disk,
@@ -161,6 +177,13 @@ def final_disk(disk: Path, frozen: Frozen, flushed_by: Literal["sync", "kernel",
         flushed_by=flushed_by,
         backing=tuple(backing),
     )
+
+
+def _backing_of(disk: Path) -> str:
+    try:
+        return backing_name(disk)
+    except OSError as error:
+        raise ConfigError(f"{disk}: the final disk cannot be read: {error.strerror}") from error
 
 
 def _special_files(folder: str, names: list[str]) -> list[str]:

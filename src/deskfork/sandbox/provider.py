@@ -80,7 +80,7 @@ class VmProvider:
         if state.kind != "disk":
             raise ConfigError(f"{state.disk}: is a state of the fake provider, which alone can examine it")
         frozen = self._template(EXAMINING_TEMPLATE)
-        state.require_readable(frozen.manifest.image_digest)
+        state.require_readable(frozen.manifest.image_digest, self._cache_dir)
 
         def make(own: Claim) -> ExaminedSandbox:
             return ExaminedSandbox(own, self._launcher, frozen, state, on_close=self._forget)

@@ -118,7 +118,7 @@ class FakeProvider:
         """Start a sandbox with the home and the temporary files of a sealed one."""
         if state.kind != "folder":
             raise ConfigError(f"{state.disk}: is the state of a real machine, which the fake cannot examine")
-        state.require_readable(FAKE_IMAGE)
+        state.require_readable(FAKE_IMAGE, self._parent)
         self._examined += 1
         if self._examined <= self._faults.failing_examinations:
             raise SandboxError(f"examination {self._examined} did not come up")
