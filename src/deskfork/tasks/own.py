@@ -60,6 +60,8 @@ class OwnTasks:
                 f"task {found}: {root / TASK_FILE} has a wrong {explain(error)}; "
                 "evaluation_examples/README.md shows the format"
             ) from error
+        if any(step.type == "supply" for step in (*read.setup, *read.evaluator.post_setup)):
+            raise TaskError(f"task {found}: {root / TASK_FILE} has a step of type supply, which is not for task files")
         if solution is not None:
             read = read.model_copy(update={"solution": _solution(root, solution, found)})
         return check_files(read)

@@ -180,3 +180,27 @@ def test_a_new_task_is_named_and_passes_its_check(deskfork: Command, tmp_path: P
     again = deskfork("task", "new", "count-orders", "--directory", tmp_path / "mine")
     assert (again.code, again.out, again.err.count("\n")) == (2, "", 1)
     assert deskfork("task", "new", "t", "--directory", tmp_path, "--template", "windows").code == 2
+
+
+def test_a_run_takes_the_wording_that_was_asked_for_and_reports_pairs(deskfork: Command, tmp_path: Path) -> None:
+    for task, other, wording in (("one", "two", "abstract"), ("two", "one", "verbose")):
+        deskfork("task", "new", task, "--directory", tmp_path / "mine")
+        path = tmp_path / "mine" / task / "task.yaml"
+        path.write_text(f"{path.read_text()}counterpart: {other}\nwording: {wording}\n")
+    start = ["run", "start", "--source", tmp_path / "mine", "--provider", "fake", "--out", tmp_path / "runs"]
+    verbose = deskfork(*start, "--agent", "null", "--wording", "verbose", "--json").json()
+    assert [(trial["task"], trial["wording"]) for trial in verbose["trials"]] == [("two", "verbose")]
+    assert verbose["pairs"] == []
+    both = deskfork(*start, "--agent", "null", "--json").json()
+    [pair] = both["pairs"]
+    assert (pair["abstract"]["task"], pair["verbose"]["task"], pair["verbose"]["mean_strict_score"]) == (
+        "one",
+        "two",
+        0.0,
+    )
+    markdown = deskfork("run", "show", both["run_dir"], "--markdown")
+    assert "| one, two | null | 0.000 | 0.000 | 0.000 | 0.000 |" in markdown.out
+    for more in (["--wording", "terse"], ["--tasks", "one", "--wording", "verbose"]):
+        refused = deskfork(*start, "--agent", "null", *more)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert "wording" in refused.err or "counterparts are two" in refused.err

@@ -73,6 +73,7 @@ def test_one_of_the_projects_own_tasks_is_gui_only() -> None:
         (changed(id="x"), "'id'"),
         (changed(template="windows"), "template"),
         (changed(setup=[{"type": "fly"}]), "fly"),
+        (changed(setup=[{"type": "supply", "source": "/etc/passwd", "target": "/home/user/x"}]), "supply"),
         (changed(setup=[{"type": "copy", "source": "/etc/passwd", "target": "/home/user/x"}]), "/etc/passwd"),
         (changed(setup=[{"type": "copy", "source": "../x", "target": "/home/user/x"}]), "stay inside"),
         (changed(setup=[{"type": "copy", "source": "a.csv", "target": "x"}]), "must be absolute"),
