@@ -18,8 +18,8 @@ from deskfork.tasks.summary import Need
 FOLDER = "evaluation_examples"
 _ByApplication = dict[str, list[str]]
 _FORM: TypeAdapter[_ByApplication] = TypeAdapter(_ByApplication)
-# The account that an application's tasks want, where the application itself needs none.
-_ACCOUNTS = {"dbt": "dbt Cloud"}
+# Of these applications, the tasks that want an account are about another.
+_WITH_ACCOUNT = {"dbt": "dbt-cloud"}
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class IndexedTask:
     def needs(self) -> tuple[Need, ...]:
         """Return what it needs as far as can be told without its folder, which is missing."""
         needs = [Need(kind="folder", name=f"examples/{self.application}")]
-        named = application_need(self.application)
+        application = _WITH_ACCOUNT.get(self.application, self.application) if self.needs_account else self.application
+        named = application_need(application)
         if self.needs_account and (named is None or named.kind != "account"):
-            account = _ACCOUNTS.get(self.application, ANY_ACCOUNT)
-            needs.append(Need(kind="account", name=account, named_by=("tag account",)))
+            needs.append(Need(kind="account", name=ANY_ACCOUNT, named_by=("tag account",)))
         return (*needs, *([named] if named else []))
 
 

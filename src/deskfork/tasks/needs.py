@@ -20,6 +20,7 @@ _APPLICATIONS: Mapping[str, _Thing] = {
     "bigquery": ("account", "Google Cloud"),
     "servicenow": ("account", "ServiceNow"),
     "dbt-cloud": ("account", "dbt Cloud"),
+    "dbt_cloud": ("account", "dbt Cloud"),
     "hasura": ("account", "Hasura"),
     "airbyte": ("program", "Airbyte"),
     "airflow": ("program", "Airflow"),
@@ -125,8 +126,8 @@ def _wants(task: ForeignTask) -> Iterator[tuple[_Thing, str]]:
                 yield from _want(str(name), known, "getter", config, role)
     for metric in task.evaluator.metrics:
         yield from _want(metric, KNOWN_METRICS, "metric", {})
-    applications = [*task.related_apps, *([task.snapshot] if task.snapshot in _APPLICATIONS else [])]
-    for application in applications:
+    # The machine's name says less than the list: upstream's dbt machine is dbt Cloud's too, which is only a web page.
+    for application in task.related_apps or [task.snapshot] * (task.snapshot in _APPLICATIONS):
         if need := application_need(application):
             yield (need.kind, need.name), need.named_by[0]
 

@@ -31,7 +31,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
             **judged("check_include_exclude", {"type": "dbt_job_info", "name": "n", "fields": []}, RULE),
         },
         "it needs an account at dbt Cloud (step dbt_cloud_init, step dbt_cloud_webui_login, "
-        "result getter dbt_job_info); dbt in the guest",
+        "result getter dbt_job_info)",
     ),
     (
         "excel",
@@ -140,6 +140,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         },
         "it needs an account at ServiceNow (step workarena_task_init, result getter workarena_task_result)",
     ),
+    ("only the machine's name says it", {"snapshot": "dagster", "related_apps": []}, "it needs Dagster in the guest"),
     ("only a tag says it", {"tags": ["gui", "account"]}, "it needs an account at some service (tag account)"),
     (
         "a download",
@@ -184,9 +185,7 @@ def test_tasks_without_a_folder_are_listed_and_never_run(tmp_path: Path) -> None
     said = "its folder is missing in this checkout"
     assert listed["n1"].error == f"task n1 cannot be run: {said}"
     assert listed["d1"].error == f"task d1 cannot be run: {said}; it needs dbt in the guest"
-    assert listed["d2"].error == (
-        f"task d2 cannot be run: {said}; it needs an account at dbt Cloud (tag account); dbt in the guest"
-    )
+    assert listed["d2"].error == f"task d2 cannot be run: {said}; it needs an account at dbt Cloud"
     assert listed["s1"].error == f"task s1 cannot be run: {said}; it needs an account at ServiceNow"
     assert (listed["d1"].related_apps, listed["d1"].wording) == (("dbt",), "verbose")
     assert listed["n1"].needs == (Need(kind="folder", name="examples/jupyter"),)

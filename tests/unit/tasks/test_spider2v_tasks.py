@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from deskfork.core.errors import ConfigError, TaskError
-from deskfork.tasks.foreign import ForeignStep
-from deskfork.tasks.foreign_steps import translate_step
 from deskfork.tasks.load import open_source
 from deskfork.tasks.schema import (
     ActivateWindowStep,
@@ -18,12 +16,10 @@ from deskfork.tasks.schema import (
     CompareTextFile,
     CopyStep,
     ExecuteStep,
-    GuestFile,
     IsExpectedUrlPatternMatch,
     IsJupyterCellExecuted,
     LaunchStep,
     ScriptStep,
-    SleepStep,
 )
 from deskfork.tasks.solution import read_cells
 from deskfork.tasks.spider2v import Spider2VTasks
@@ -121,37 +117,6 @@ def test_a_whole_task_is_read(tmp_path: Path) -> None:
     task = open_source(make_checkout(tmp_path, changed())).load("t")
     assert task.setup == (ScriptStep(source=Path(FOLDER, "init.sh"), target="/home/user/init.sh"),)
     assert (task.template, task.wording, task.root) == ("desktop", "abstract", tmp_path)
-
-
-def test_lists_of_metrics_are_spread_over_their_getters(tmp_path: Path) -> None:
-    evaluator = GOOD["evaluator"]
-    many = {key: [evaluator[key]] * 2 for key in ("func", "result", "expected")}
-    task = open_source(make_checkout(tmp_path, judged(**many, options=[None, {"ignore_order": True}], conj="or"))).load(
-        "t1"
-    )
-    assert task.evaluator.conjunction == "or"
-    assert [check.options.model_dump().get("ignore_order") for check in task.evaluator.checks] == [False, True]
-
-
-def test_steps_keep_upstreams_meaning() -> None:
-    def made(kind: str, **parameters: Any) -> object:
-        return translate_step(ForeignStep(type=kind, parameters=parameters), "config.0")
-
-    assert made("sleep", seconds=2) == SleepStep(duration_s=2)
-    assert made("activate_window", window_name="Lab", strict=True) == ActivateWindowStep(title="Lab", is_exact=True)
-    assert made("execute", command=["~/x", "a b"]) == ExecuteStep(command=("/home/user/x", "a b"), timeout_s=300)
-    assert made("execute", command="x 'a b'") == ExecuteStep(command=("x", "a b"), timeout_s=300)
-    piped = ExecuteStep(command=("/bin/sh", "-c", "a | b"), timeout_s=300)
-    assert made("command", command="a | b", shell=True) == piped
-    assert made("launch", command="x 'a b'") == LaunchStep(command=("x", "'a", "b'"))
-
-
-def test_one_of_several_guest_files_is_judged(tmp_path: Path) -> None:
-    result = {"type": "vm_file", "path": ["/a", "/b", "/c"], "dest": ["a", "b", "c"], "multi": True}
-    judged_one = open_source(make_checkout(tmp_path / "1", judged(result={**result, "gives": [1]}))).load("t1")
-    assert judged_one.evaluator.checks[0].result == GuestFile(path="/b", also=("/a", "/c"))
-    judged_first = open_source(make_checkout(tmp_path / "2", judged(result=result))).load("t1")
-    assert judged_first.evaluator.checks[0].result == GuestFile(path="/a", also=("/b", "/c"))
 
 
 @pytest.mark.parametrize(
