@@ -3,14 +3,12 @@
 import json
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from threading import Lock
 
 from deskfork.agent.build import AgentOutcome, run_agent
 from deskfork.core.errors import DeskforkError, EvaluationError, InfraError
-from deskfork.core.tracing import span, trace_id
+from deskfork.core.tracing import trace_id
 from deskfork.core.waiting import Deadline
 from deskfork.records.recorder import TrialRecorder
 from deskfork.records.trajectory import StepRecord
@@ -19,25 +17,22 @@ from deskfork.sandbox.base import Sandbox, SandboxFacts
 from deskfork.setup.steps import run_setup
 from deskfork.tasks.schema import SetupStep
 from deskfork.trial.evaluate import evaluate
-from deskfork.trial.plan import TrialEvent, TrialPlan, TrialSetting
+from deskfork.trial.phases import Phases
+from deskfork.trial.plan import TrialPlan, TrialSetting
 from deskfork.trial.watch import WatchedGuest
-
-_TRACED = ("fork", "setup", "evaluate")
-"""Phases with a span of their own; the agent's steps and closing lie right below the trial."""
 
 
 class Attempt:
     """The trial boundary: errors stop here and become a status, a message and, where it says so, a score."""
 
     def __init__(self, plan: TrialPlan, setting: TrialSetting, number: int, earlier_losses: int) -> None:
-        self.phase = "fork"
         self._plan = plan
         self._setting = setting
         self._number = number
         self._earlier_losses = earlier_losses
         self._started_at = datetime.now(UTC)
         self._clock = time.monotonic()
-        self._phases_s: dict[str, float] = {}
+        self._phases = Phases(plan, setting, number)
         self._facts: SandboxFacts | None = None
         self._outcome: AgentOutcome | None = None
         self._is_lost = False
@@ -68,6 +63,11 @@ class Attempt:
         for line in self._errors:
             recorder.log(line)
 
+    @property
+    def phase(self) -> str:
+        """Where it is, or was last."""
+        return self._phases.current
+
     def may_record(self) -> bool:
         """Return whether the caller is the first to ask, who alone writes the result."""
         return self._recording.acquire(blocking=False)
@@ -75,8 +75,8 @@ class Attempt:
     def cancel(self) -> None:
         """Note that the attempt was cut off in whichever phase it is."""
         self._status = TrialStatus.CANCELLED
-        self._verdict = Verdict(reason=f"cancelled in {self.phase}")
-        self._errors.append(f"cancelled in {self.phase}")
+        self._verdict = Verdict(reason=f"cancelled in {self._phases.current}")
+        self._errors.append(f"cancelled in {self._phases.current}")
 
     def fail_to_record(self, error: DeskforkError) -> None:
         """Note that the attempt's record is incomplete, which takes its score."""
@@ -107,7 +107,7 @@ class Attempt:
             tokens=outcome.tokens if outcome else self._tokens_so_far(),
             cost_usd=outcome.cost_usd if outcome else None,
             duration_s=time.monotonic() - self._clock,
-            phases_s=dict(self._phases_s),
+            phases_s=dict(self._phases.seconds),
             action_mix={name: classes.count(name) for name in sorted(set(classes))},
             started_at=self._started_at,
             provider=self._setting.provider.name,
@@ -118,7 +118,7 @@ class Attempt:
 
     def _fork(self) -> Sandbox:
         task = self._plan.task
-        with self._in_phase("fork"):
+        with self._phases.entered("fork"):
             sandbox = self._setting.provider.fork(
                 task.template, network=task.network or self._setting.network, baked=self._plan.setup_key
             )
@@ -126,7 +126,7 @@ class Attempt:
         return sandbox
 
     def _setup(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
-        with self._in_phase("setup"):
+        with self._phases.entered("setup"):
             if sandbox.facts.baked:
                 recorder.log("set-up: baked, nothing to do")
                 return
@@ -148,7 +148,7 @@ class Attempt:
 
     def _let_agent_work(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
         guest = WatchedGuest(sandbox)
-        with self._in_phase("agent"):
+        with self._phases.entered("agent"):
             try:
                 self._outcome = run_agent(
                     self._plan.agent,
@@ -171,12 +171,12 @@ class Attempt:
 
     def _after_step(self, step: StepRecord, recorder: TrialRecorder) -> None:
         recorder.add_step(step)
-        self._tell("agent", step.step)
-        self._check_cancelled()
+        self._phases.tell("agent", step.step)
+        self._phases.check_cancelled()
 
     def _evaluate(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
         post_setup = self._plan.task.evaluator.post_setup
-        with self._in_phase("evaluate"):
+        with self._phases.entered("evaluate"):
             self._verdict = evaluate(
                 self._plan.task,
                 sandbox,
@@ -191,23 +191,21 @@ class Attempt:
         recorder.log(f"score: {scores} {self._verdict.reason or self._verdict.difference}".rstrip())
 
     def _save_logs(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
-        if "logs" in self._phases_s:
+        if "logs" in self._phases.seconds:
             return
-        begun_at = time.monotonic()
-        try:
-            sandbox.save_logs(recorder.paths.logs)
-        except (DeskforkError, OSError) as error:
-            # They explain a result and are no part of it.
-            recorder.log(f"logs of {sandbox.facts.id}: {error}")
-        self._phases_s["logs"] = time.monotonic() - begun_at
+        with self._phases.timed("logs"):
+            try:
+                sandbox.save_logs(recorder.paths.logs)
+            except (DeskforkError, OSError) as error:
+                # They explain a result and are no part of it.
+                recorder.log(f"logs of {sandbox.facts.id}: {error}")
 
     def _close(self, sandbox: Sandbox) -> None:
-        begun_at = time.monotonic()
-        try:
-            sandbox.close()
-        except DeskforkError as error:
-            self._errors.append(f"closing {sandbox.facts.id}: {error}")
-        self._phases_s["close"] = time.monotonic() - begun_at
+        with self._phases.timed("close"):
+            try:
+                sandbox.close()
+            except DeskforkError as error:
+                self._errors.append(f"closing {sandbox.facts.id}: {error}")
 
     def _fail(self, error: Exception) -> None:
         if self._setting.cancelled.is_set():
@@ -221,10 +219,10 @@ class Attempt:
         self._status = TrialStatus.SANDBOX_LOST if self._is_lost else TrialStatus.INFRA_ERROR
         if isinstance(error, DeskforkError):
             # What set-up raises begins with its own name.
-            what = str(error) if self.phase == "setup" else f"{self.phase}: {error}"
+            what = str(error) if self._phases.current == "setup" else f"{self._phases.current}: {error}"
             self._errors.append(what)
         else:
-            what = f"{self.phase}: unexpected {type(error).__name__}: {error}"
+            what = f"{self._phases.current}: unexpected {type(error).__name__}: {error}"
             self._errors.append(f"{what}\n{''.join(traceback.format_exception(error))}")
         self._verdict = Verdict(reason=what)
         if self._is_lost and self._earlier_losses:
@@ -239,22 +237,3 @@ class Attempt:
             input_tokens=sum(step.tokens.input_tokens for step in self._steps),
             output_tokens=sum(step.tokens.output_tokens for step in self._steps),
         )
-
-    @contextmanager
-    def _in_phase(self, name: str) -> Iterator[None]:
-        self._check_cancelled()
-        self.phase = name
-        self._tell(name)
-        begun_at = time.monotonic()
-        try:
-            with span(name) if name in _TRACED else nullcontext():
-                yield
-        finally:
-            self._phases_s[name] = time.monotonic() - begun_at
-
-    def _check_cancelled(self) -> None:
-        if self._setting.cancelled.is_set():
-            raise KeyboardInterrupt
-
-    def _tell(self, phase: str, step: int = 0) -> None:
-        self._setting.notify(TrialEvent(self._plan, self._number, phase, step))
