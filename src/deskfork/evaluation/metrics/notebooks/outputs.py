@@ -45,7 +45,7 @@ def compare_notebook_outputs(result: bytes, gold: bytes, *, original: bytes | No
     Source: xlang-ai/Spider2-V, desktop_env/evaluators/metrics/jupyterlab.py, `compare_notebook_outputs`.
     """
     gold_cells = read_gold_cells(gold)
-    original_cells = None if original is None else read_gold_cells(original)
+    original_cells = None if original is None else read_gold_cells(original, name="original")
     try:
         expected = read_as_upstream(gold)["cells"]
     except Broken as error:

@@ -146,8 +146,12 @@ def read_cells(raw: bytes) -> list[Cell]:
     return [_cell(cell, place) for place, cell in enumerate(cells, start=1)]
 
 
-def read_gold_cells(raw: bytes) -> list[Cell]:
+def read_gold_cells(raw: bytes, *, name: str = "gold") -> list[Cell]:
     """Read a notebook of the task's own.
+
+    Args:
+        raw: The notebook.
+        name: Which one it is, for the message.
 
     Raises:
         EvaluationError: It is none.
@@ -155,7 +159,7 @@ def read_gold_cells(raw: bytes) -> list[Cell]:
     try:
         return read_cells(raw)
     except Broken as error:
-        raise EvaluationError(f"the gold notebook cannot be compared with: {error}") from error
+        raise EvaluationError(f"the {name} notebook cannot be compared with: {error}") from error
 
 
 def read_object(raw: bytes, *, is_bom_allowed: bool) -> dict[str, Any]:

@@ -86,9 +86,9 @@ def _upstream(result: bytes, *, is_run_wanted: bool) -> Judged:
 
 
 def _strict(result: bytes, original: bytes | None, fault: Callable[[list[Cell]], str]) -> Judged:
-    before = None if original is None else [cell for cell in read_gold_cells(original) if not cell.is_blank]
+    before = None if original is None else _written(read_gold_cells(original, name="original"))
     try:
-        cells = [cell for cell in read_cells(result) if not cell.is_blank]
+        cells = _written(read_cells(result))
     except Broken as error:
         return Judged(0.0, f"the notebook is broken: {error}")
     if not any(cell.kind == "code" for cell in cells):
@@ -96,6 +96,10 @@ def _strict(result: bytes, original: bytes | None, fault: Callable[[list[Cell]],
     said = _changed(cells, before) if before is not None else ""
     said = said or fault(cells)
     return Judged(0.0, said) if said else MATCH
+
+
+def _written(cells: list[Cell]) -> list[Cell]:
+    return [cell for cell in cells if not cell.is_blank]
 
 
 def _changed(cells: list[Cell], before: list[Cell]) -> str:
