@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deskfork.core.errors import TaskError
+from deskfork.tasks.describe import describe_task
 from deskfork.tasks.load import open_source
 from deskfork.tasks.own import TASK_FILE
 from deskfork.tasks.source import TaskSource
@@ -125,6 +126,9 @@ def read_both_ways(source: TaskSource, broken: str, well: str) -> None:
     listed = {summary.id: summary for summary in source.list()}
     assert (listed[broken].runnable, listed[broken].error) == (not message, message)
     assert listed[well].runnable
+    described = describe_task(source, broken)
+    assert (described.task is None) == bool(message)
+    json.dumps(described.flat())
     json.dumps([summary.model_dump(mode="json") for summary in listed.values()])
 
 
