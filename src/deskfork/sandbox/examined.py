@@ -7,6 +7,8 @@ from everywhere in it, those places too: reading runs nothing.
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -137,19 +139,22 @@ class ExaminedSandbox(VmSandbox):
     def _go_on_from(self, frozen: Frozen) -> tuple[RunningMachine, Channels]:
         layer = self._claim.directory / "final.qcow2"
         create_overlay(layer, self._state.disk, "qcow2")
-        machine, channels = fork_machine(
-            self._claim,
-            self._launcher,
-            frozen,
-            readable=self._state.readable,
-            on_running=lambda machine: _attach(machine, layer),
-        )
-        try:
-            self._adopt(machine, channels)
-        except BaseException:
-            channels.close()
-            machine.close()
-            raise
+        # SSH's handshake takes the guest's processors longer than all else: it goes on beside the rest of the fork.
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix=self._claim.record.id) as beside, ExitStack() as undo:
+            adoptions = []
+
+            def begin(machine: RunningMachine, channels: Channels) -> None:
+                _attach(machine, layer)
+                adoptions.append(beside.submit(self._adopt, machine, channels))
+
+            machine, channels = fork_machine(
+                self._claim, self._launcher, frozen, readable=self._state.readable, on_running=begin
+            )
+            undo.callback(machine.close)
+            undo.callback(channels.close)
+            for adoption in adoptions:
+                adoption.result()
+            undo.pop_all()
         return machine, channels
 
     def _adopt(self, machine: RunningMachine, channels: Channels) -> None:

@@ -27,7 +27,7 @@ def fork_machine(
     frozen: Frozen,
     *,
     readable: Sequence[Path] = (),
-    on_running: Callable[[RunningMachine], object] | None = None,
+    on_running: Callable[[RunningMachine, Channels], object] | None = None,
 ) -> tuple[RunningMachine, Channels]:
     """Start a machine that goes on from `frozen`, and give its guest an identity of its own.
 
@@ -36,7 +36,7 @@ def fork_machine(
         launcher: Starts QEMU.
         frozen: What to go on from.
         readable: Further folders that QEMU has to see.
-        on_running: Called as soon as the guest's processors run, while it has not been asked for anything.
+        on_running: Called as soon as the guest's processors run, before its services are given their own tokens.
 
     Raises:
         SandboxError: The fork did not come up; nothing of it runs.
@@ -62,8 +62,6 @@ def fork_machine(
             deadline=deadline,
         )
         undo.callback(machine.close)
-        if on_running is not None:
-            on_running(machine)
         channels = Channels.to(
             machine.endpoints,
             name=name,
@@ -72,6 +70,8 @@ def fork_machine(
             ssh_host_key=manifest.ssh_host_key,
         )
         undo.callback(channels.close)
+        if on_running is not None:
+            on_running(machine, channels)
         try:
             channels.adopt(name, machine.endpoints["kernel"], manifest.kernel_id, deadline)
         except TransportError as error:
