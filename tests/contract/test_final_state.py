@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,10 @@ import pytest
 from deskfork.core.config import cache_dir
 from deskfork.core.errors import ConfigError, GuestFileError, SandboxError
 from deskfork.core.waiting import Deadline, wait_until
+from deskfork.sandbox.baked import BakeOptions
 from deskfork.sandbox.base import GUEST_DESKTOP, GUEST_HOME, FinalState, Sandbox, SandboxProvider, load_state
+from deskfork.sandbox.template_list import list_templates
+from deskfork.sandbox.template_use import retire
 from left_behind import left_of
 
 SOON_S = 60.0
@@ -180,6 +184,30 @@ def test_a_state_is_kept_beyond_its_sandbox(provider: SandboxProvider, tmp_path:
             sandbox.get(GUEST_DESKTOP / "lost.txt", tmp_path / "lost")
     with pytest.raises(ConfigError, match="gone"):
         provider.examine(state)
+
+
+def test_what_was_done_over_a_baked_set_up_is_examined(provider: SandboxProvider, tmp_path: Path) -> None:
+    key = uuid.uuid4().hex
+
+    def prepare(sandbox: Sandbox) -> None:
+        sandbox.put(b"prepared", GUEST_DESKTOP / "prepared.txt")
+
+    try:
+        provider.bake("desktop", key, prepare, task=f"final-{key}", options=BakeOptions())
+        with provider.fork("desktop", baked=key) as sandbox:
+            assert sandbox.facts.baked == key
+            sandbox.put(b"done", GUEST_DESKTOP / "done.txt")
+            state = sandbox.seal(timeout_s=SOON_S).keep(tmp_path / "state")
+        with provider.examine(state) as examined:
+            assert read(examined, GUEST_DESKTOP / "prepared.txt", tmp_path) == "prepared"
+            assert read(examined, GUEST_DESKTOP / "done.txt", tmp_path) == "done"
+    finally:
+        for found in list_templates(cache_dir()):
+            if found.task == f"final-{key}":
+                assert retire(found.directory)
+    if state.kind == "disk":
+        with pytest.raises(ConfigError, match="gone from the cache"):
+            provider.examine(state)
 
 
 def test_a_state_of_another_image_is_refused(provider: SandboxProvider, ended: Ended) -> None:

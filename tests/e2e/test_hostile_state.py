@@ -108,17 +108,19 @@ def test_links_lead_to_the_agents_home_and_the_examiners_system(judged: Sandbox,
         judged.get(GUEST_DESKTOP / "device", tmp_path / "device")
 
 
-def test_a_guest_whose_sshd_is_dead_is_flushed(qemu: VmProvider, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sysrq", "flushed_by"), [("438", "kernel"), ("0", "nothing")])
+def test_a_guest_whose_sshd_is_dead_is_sealed(qemu: VmProvider, tmp_path: Path, sysrq: str, flushed_by: str) -> None:
+    script = f"echo early > /home/user/early; sync; echo {sysrq} > /proc/sys/kernel/sysrq; "
+    script += "(systemctl stop ssh; pkill -KILL sshd) > /dev/null 2>&1 &"
     with qemu.fork("desktop") as sandbox:
-        done = sandbox.exec(
-            ["bash", "-c", "(systemctl stop ssh; pkill -KILL sshd) > /dev/null 2>&1 &"], as_root=True, timeout_s=SOON_S
-        )
-        assert done.exit_code == 0
-        sandbox.run_cell("open('/home/user/Desktop/late.txt', 'w').write('late')", timeout_s=SOON_S)
+        run(sandbox, script, as_root=True)
+        sandbox.run_cell("open('/home/user/late', 'w').write('late')", timeout_s=SOON_S)
         state = sandbox.seal(timeout_s=SOON_S)
-        assert state.flushed_by == "kernel"
+        assert state.flushed_by == flushed_by
         with qemu.examine(state) as examined:
-            assert text(examined, GUEST_DESKTOP / "late.txt", tmp_path) == "late"
+            assert text(examined, GUEST_HOME / "early", tmp_path) == "early\n"
+            if flushed_by == "kernel":
+                assert text(examined, GUEST_HOME / "late", tmp_path) == "late"
 
 
 def test_a_full_disk_can_be_examined(qemu: VmProvider, tmp_path: Path) -> None:
