@@ -58,8 +58,9 @@ def test_a_notebook_written_otherwise_is_the_same() -> None:
             code(SCORE["source"], *SCORE["outputs"][:1], returned("20", 5), count=5),
         ),
         (markdown(), code("# mine\ndata = load()\nmore()", count=1), SCORE),
+        (markdown(), code("data = load(1)", count=1), SCORE),
     ],
-    ids=["a warning", "run later", "lines added"],
+    ids=["a warning", "run later", "lines added", "a line mended"],
 )
 def test_outputs_that_both_accept(cells: tuple[Any, ...]) -> None:
     compared = compare_notebook_outputs(notebook(*cells), RUN, original=UNRUN)
@@ -97,6 +98,23 @@ def test_outputs_that_strict_refuses(cells: tuple[Any, ...]) -> None:
     compared = compare_notebook_outputs(notebook(*cells), RUN, original=UNRUN)
     assert compared.strict == 0.0
     assert compared.strict.detail
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "!pip install nltk",
+        "# mine\n%pip install -q nltk",
+        "!{sys.executable} -m pip install nltk",
+        'import nltk\nnltk.download("stopwords")',
+        'import nltk; nltk.download("stopwords")',
+    ],
+)
+def test_cells_that_only_install_something_do_not_count(source: str) -> None:
+    added = code(source, printed("…"), returned("True", 9), count=9)
+    assert compare_notebook_outputs(notebook(added, markdown(), LOAD, SCORE), RUN, original=UNRUN).strict == 1.0
+    other = code(source + "\nprint(1)", count=9)
+    assert compare_notebook_outputs(notebook(other, markdown(), LOAD, SCORE), RUN, original=UNRUN).strict == 0.0
 
 
 def test_numbers_of_few_digits_are_not_noise() -> None:

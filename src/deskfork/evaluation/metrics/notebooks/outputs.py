@@ -1,5 +1,6 @@
 """Comparing what the cells of a notebook printed and displayed."""
 
+from difflib import SequenceMatcher
 from typing import Any
 
 from deskfork.core.errors import EvaluationError
@@ -17,6 +18,10 @@ from deskfork.evaluation.metrics.notebooks.reading import (
 from deskfork.evaluation.metrics.notebooks.runs import run_fault
 from deskfork.evaluation.metrics.notebooks.visible import difference, views
 
+_NEARLY = 0.65
+_COMPARED_CHARS = 200
+_COMPARED_LINES = 50
+
 
 def compare_notebook_outputs(result: bytes, gold: bytes, *, original: bytes | None = None) -> Comparison:
     """Compare what the cells of two notebooks printed and displayed.
@@ -26,10 +31,10 @@ def compare_notebook_outputs(result: bytes, gold: bytes, *, original: bytes | No
     output that holds a line of pip's is left out as a whole.
 
     strict: the cells must have been run (own numbers, no errors), stand in order, show the same to a reader, and hold
-    the gold notebook's text cells; code cells that the task leaves as they were must still hold their lines. Blank
-    cells, cells that only install something, lines of pip's, the split of printed text into outputs, widths of blanks,
-    addresses in memory and noise in the last digits do not count; nor does what a cell that the task has changed shows
-    where the gold one shows nothing.
+    the gold notebook's text cells; code cells that the task leaves as they were must still hold their lines, or lines
+    much like them. Blank cells, cells that only install something, lines of pip's, the split of printed text into
+    outputs, widths of blanks, addresses in memory and noise in the last digits do not count; nor does what a cell that
+    the task has changed shows where the gold one shows nothing.
 
     Args:
         result: The guest's notebook.
@@ -154,9 +159,23 @@ def _moved(cells: list[Cell], golds: list[Cell]) -> str:
 
 
 def _lost_line(before: Cell, cell: Cell) -> str:
-    """Return the first line of code of `before` that is not in `cell`, in the same order."""
-    rest = iter([line.strip() for line in cell.lines])
+    """Return the first line of code of `before` that `cell` does not hold, in the same order, alike or nearly so."""
+    lines = [line.strip() for line in cell.lines]
     for line in (line.strip() for line in before.lines):
-        if line and not line.startswith("#") and line not in rest:
+        if not line or line.startswith("#"):
+            continue
+        place = lines.index(line) if line in lines else _nearest(lines, line)
+        if place is None:
             return line
+        del lines[: place + 1]
     return ""
+
+
+def _nearest(lines: list[str], line: str) -> int | None:
+    """Find the first line that may be `line` mended, as a raw string for a string, or one argument more."""
+    wanted = line[:_COMPARED_CHARS]
+    for place, other in enumerate(lines[:_COMPARED_LINES]):
+        matcher = SequenceMatcher(None, other[:_COMPARED_CHARS], wanted, autojunk=False)
+        if matcher.quick_ratio() >= _NEARLY and matcher.ratio() >= _NEARLY:
+            return place
+    return None

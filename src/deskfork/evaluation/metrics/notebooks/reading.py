@@ -30,7 +30,7 @@ PIP_TEXTS = ("Requirement already satisfied:", "Successfully installed")
 _FIRST_MINOR_WITH_IDS = 5
 _MAX_CHECKED_BYTES = 1024 * 1024
 _KEPT_MIME = re.compile(r"text/(?:plain|html)|image/[\w.+-]+")
-_INSTALLS = re.compile(r"[!%]\s*(?:\w+\s+-m\s+)?(?:pip3?|conda|mamba)\s|\w+\.download\(")
+_INSTALLS = re.compile(r"[!%]\s*(?:\S+\s+-m\s+)?(?:pip3?|conda|mamba)\s|\w+\.download\(")
 _IMPORTS = re.compile(r"import \w+\Z")
 
 
@@ -77,7 +77,8 @@ class Cell:
     @property
     def is_installation(self) -> bool:
         """Whether all its lines install something, as `!pip install x` or `nltk.download("y")`."""
-        lines = [line for line in self.lines if line.strip() and not line.startswith("#")]
+        lines = [part.strip() for line in self.lines if not line.startswith("#") for part in line.split(";")]
+        lines = [line for line in lines if line]
         does = [line for line in lines if not _IMPORTS.match(line)]
         return self.kind == "code" and bool(does) and all(map(_INSTALLS.match, does))
 
