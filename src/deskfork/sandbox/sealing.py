@@ -1,5 +1,6 @@
 """Ending a machine so that its disk holds what the guest has written."""
 
+from pathlib import Path
 from typing import Any, Literal
 
 from deskfork.core.errors import InfraError, SandboxError, TransportError
@@ -10,6 +11,9 @@ from deskfork.transport.qmp import QmpClient
 
 SYNC_TIMEOUT_S = 10.0
 _KEY_HOLD_MS = 20
+_TAKEN = b"Emergency Sync"
+"""What the kernel prints when it takes SysRq-s; with kernel.sysrq off it prints nothing."""
+_MAX_TAIL_BYTES = 1024 * 1024
 _QUIET_S = 0.3
 """How long a disk has nothing to do before it counts as flushed."""
 
@@ -30,8 +34,8 @@ def flush(machine: RunningMachine, channels: Channels, deadline: Deadline) -> Li
         # Of a program that the agent may have replaced, what the disk was asked for is the proof.
         if has_synced and _requests(machine.qmp)["flush_operations"] > before["flush_operations"]:
             return "sync"
-        return "kernel" if _sync_by_keyboard(machine.qmp, deadline) else "nothing"
-    except TransportError as error:
+        return "kernel" if _sync_by_keyboard(machine, deadline) else "nothing"
+    except (OSError, TransportError) as error:
         raise SandboxError(f"{machine.name}: could not be flushed: {machine.trouble() or error}") from error
 
 
@@ -57,13 +61,14 @@ def _sync_by_program(machine: RunningMachine, channels: Channels, deadline: Dead
     return done.exit_code == 0
 
 
-def _sync_by_keyboard(qmp: QmpClient, deadline: Deadline) -> bool:
+def _sync_by_keyboard(machine: RunningMachine, deadline: Deadline) -> bool:
     """Press SysRq-s and return whether the disk was flushed after that.
 
-    The kernel has done it when the disk was asked to flush, which ends a sync even of a file system with nothing to
-    write, and there was no further request for a while.
+    The kernel has done it when it has said on its console that it took the order, the disk was asked to flush, which
+    ends a sync even of a file system with nothing to write, and there was no further request for a while.
     """
-    before = _requests(qmp)
+    qmp, console = machine.qmp, machine.files.console_log
+    before, said_before = _requests(qmp), console.stat().st_size
     keys = [{"type": "qcode", "data": name} for name in ("alt", "sysrq", "s")]
     qmp.execute("send-key", {"keys": keys, "hold-time": _KEY_HOLD_MS})
     last = before
@@ -74,10 +79,17 @@ def _sync_by_keyboard(qmp: QmpClient, deadline: Deadline) -> bool:
         now = _requests(qmp)
         if now != last:
             last, quiet_since = now, Deadline.after(_QUIET_S)
-        return now["flush_operations"] > before["flush_operations"] and quiet_since.has_passed
+        is_quiet = now["flush_operations"] > before["flush_operations"] and quiet_since.has_passed
+        return is_quiet and _TAKEN in _tail(console, said_before)
 
     patience = Deadline.after(min(SYNC_TIMEOUT_S, deadline.remaining_s / 2))
     return bool(wait_until(is_flushed, patience, interval_s=0.02))
+
+
+def _tail(path: Path, start: int) -> bytes:
+    with path.open("rb") as stream:
+        stream.seek(start)
+        return stream.read(_MAX_TAIL_BYTES)
 
 
 def _requests(qmp: QmpClient) -> dict[str, int]:
