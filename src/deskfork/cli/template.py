@@ -136,7 +136,7 @@ def _row(template: TemplateSummary) -> list[str]:
         f"{template.disk_mib:.0f}",
         f"{template.created_at:%Y-%m-%d %H:%M}",
         f"{template.last_used_at:%Y-%m-%d %H:%M}",
-        template.qemu_version,
+        template.qemu_version.partition(" ")[0],
         template.acceleration,
         template.problem or ("in use" if template.is_used else "ready"),
     ]
