@@ -23,6 +23,28 @@ printf '127.0.0.1 localhost\n::1 localhost\n' >/etc/hosts
 rm -f /etc/ssh/ssh_host_* /var/lib/dbus/machine-id
 ln -sf /etc/machine-id /var/lib/dbus/machine-id
 
+# The web's replay (deskfork_guest/web.py): a certificate for the recorded hosts, from an authority that can sign no other
+# and, its key being thrown away, none at all any more.
+web=/etc/deskfork/web
+hosts='raw.githubusercontent.com www.gutenberg.org'
+alternatives=$(for host in $hosts; do printf 'DNS:%s,' "$host"; done)
+mkdir -p "$web" /var/lib/deskfork/web
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj '/CN=deskfork recorded web' \
+    -addext 'basicConstraints=critical,CA:TRUE,pathlen:0' -addext 'keyUsage=critical,keyCertSign' \
+    -addext "nameConstraints=critical,$(for host in $hosts; do printf 'permitted;DNS:%s,' "$host"; done | sed 's/,$//')" \
+    -keyout /tmp/authority.key -out /usr/local/share/ca-certificates/deskfork-web.crt 2>/dev/null
+openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj '/CN=deskfork recorded web page' \
+    -keyout "$web/key.pem" -out /tmp/page.csr 2>/dev/null
+printf 'subjectAltName=%s\nbasicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\n' "${alternatives%,}" >/tmp/page.ext
+openssl x509 -req -in /tmp/page.csr -CA /usr/local/share/ca-certificates/deskfork-web.crt -CAkey /tmp/authority.key \
+    -set_serial 1 -days 36500 -extfile /tmp/page.ext -out "$web/certificate.pem" 2>/dev/null
+chmod 600 "$web/key.pem"
+rm -f /tmp/authority.key /tmp/page.csr /tmp/page.ext
+update-ca-certificates >/dev/null
+# As Debian does for its own Python: what the system trusts, `requests` trusts.
+ln -sf /etc/ssl/certs/ca-certificates.crt /home/user/anaconda3/envs/jupyter/lib/python3.11/site-packages/certifi/cacert.pem
+chown user:user /var/lib/deskfork/web
+
 systemctl enable -q deskfork-boot deskfork-x deskfork-bus deskfork-session deskfork-gateway deskfork-observer ssh
 systemctl mask -q apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service \
     fstrim.timer systemd-tmpfiles-clean.timer systemd-timesyncd.service systemd-networkd.service systemd-resolved.service \

@@ -35,7 +35,7 @@ RECIPES = {
         Recipe(
             name="jupyter",
             opens=("/opt/deskfork/bin/open-jupyter", str(int(OPEN_TIMEOUT_S) - 20)),
-            opened=frozenset({"jupyterlab", "browser"}),
+            opened=frozenset({"jupyterlab", "browser", "https://www.bing.com/"}),
         ),
     )
 }

@@ -21,6 +21,7 @@ from deskfork.sandbox.machine import MachineFiles, Start
 from deskfork.sandbox.manifest import FrozenManifest
 from deskfork.sandbox.running import RunningMachine, create_overlay, settle
 from deskfork.sandbox.template import OPEN_TIMEOUT_S, Recipe, machine_spec
+from deskfork.transport.endpoint import TcpEndpoint
 from deskfork.transport.observer import GuestHealth
 
 BOOT_TIMEOUT_S = 400.0
@@ -56,7 +57,7 @@ class TemplateBoot:
         with self._booted() as (machine, health, channels):
             try:
                 self._open(channels)
-                kernel_id = self._warm_up(channels)
+                kernel_id = self._warm_up(channels, machine.endpoints["kernel"])
             finally:
                 channels.close()
             self._on_progress("waiting until the guest is idle")
@@ -179,7 +180,7 @@ class TemplateBoot:
             )
         self._lap("open")
 
-    def _warm_up(self, channels: Channels) -> str:
+    def _warm_up(self, channels: Channels, kernel: TcpEndpoint) -> str:
         # Whatever a service does only at its first request, it does now and not in every fork.
         channels.kernel.connect(None, deadline=Deadline.after(60.0))
         channels.root_ssh.exec(["true"], timeout_s=60.0)
@@ -194,6 +195,9 @@ class TemplateBoot:
         kernel_id = channels.kernel.kernel_id
         if kernel_id is None:
             raise SandboxError(f"template {self._recipe.name}: the kernel gateway named no kernel")
+        channels.kernel.close()
+        channels.adopt("template", kernel, kernel_id, Deadline.after(60.0))
+        self._token = channels.token
         self._lap("warm")
         return kernel_id
 

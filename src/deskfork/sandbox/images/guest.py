@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from deskfork.core.errors import ConfigError, InfraError
 from deskfork.sandbox.images.keys import key_of, tree_key
+from deskfork.sandbox.images.web import record_nltk
 from deskfork.sandbox.images.workshop import Stage, Workshop
 
 SUITE = "bookworm"
@@ -19,6 +20,10 @@ ENVIRONMENTS = {
     "jupyter": PurePosixPath("home/user/anaconda3/envs/jupyter"),
     "service": PurePosixPath("opt/deskfork/venv"),
 }
+OFFERED = "offered"
+"""Wheels that are not installed: `pip install` in the guest finds them without a network."""
+RECORDED = "recorded"
+"""A wheel out of which the web's recordings are made."""
 PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
     "mke2fs": "e2fsprogs",
@@ -26,6 +31,7 @@ PROGRAMS = {
     "tar": "tar",
     "chroot": "coreutils",
 }
+_WHEELS = (*ENVIRONMENTS, OFFERED, RECORDED)
 _CHROOT_ENV = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
@@ -91,9 +97,9 @@ class GuestStages:
 
     @property
     def wheels(self) -> Stage:
-        """Python wheels: a folder for each environment."""
-        inputs = [(self.recipe / "python" / f"{name}.lock").read_bytes() for name in ENVIRONMENTS]
-        return Stage("wheels", key_of("wheels 1", *inputs), self._make_wheels, weight_s=60, timeout_s=3600)
+        """Python wheels: a folder for each lock."""
+        inputs = [(self.recipe / "python" / f"{name}.lock").read_bytes() for name in _WHEELS]
+        return Stage("wheels", key_of("wheels 2", *inputs), self._make_wheels, weight_s=60, timeout_s=3600)
 
     @property
     def python(self) -> Stage:
@@ -105,7 +111,7 @@ class GuestStages:
     def disk(self) -> Stage:
         """What is booted: disk.raw, vmlinuz, initrd.img, and lists of what is on the disk."""
         key = key_of(
-            f"disk 1 {DISK_GIB}",
+            f"disk 2 {DISK_GIB}",
             self.python.key,
             tree_key(self.recipe / "rootfs"),
             tree_key(self.guest_package),
@@ -123,7 +129,7 @@ class GuestStages:
     def _make_wheels(self, workshop: Workshop, result: Path) -> None:
         if sys.version_info[:2] != PYTHON:
             raise ConfigError(f"building the guest image needs Python 3.11, as the guest has; this is {sys.version}")
-        for name in ENVIRONMENTS:
+        for name in _WHEELS:
             lock = self.recipe / "python" / f"{name}.lock"
             (result / name).mkdir()
             _collect_wheels(workshop, lock, result / name)
@@ -153,6 +159,9 @@ class GuestStages:
             workshop.run(_untar(workshop.artifact(self.python) / "python.tar", root))
             install_tree(self.recipe / "rootfs", root)
             install_tree(self.guest_package, root / "opt/deskfork/lib" / self.guest_package.name)
+            wheels = workshop.artifact(self.wheels)
+            install_tree(wheels / OFFERED, root / "opt/deskfork/wheels")
+            record_nltk(_only(wheels / RECORDED, "*.whl"), root / "opt/deskfork/web")
             shutil.copyfile(self.recipe / "finish.sh", root / "finish.sh")
             workshop.run(_chroot(root, "sh", "/finish.sh"), env=_CHROOT_ENV)
             (root / "finish.sh").unlink()
