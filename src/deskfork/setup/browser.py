@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from deskfork.core.errors import InfraError
-from deskfork.core.waiting import Deadline, wait_until
+from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import Guest
 from deskfork.setup.command import run_command
 
 MAX_LISTING_CHARS = 1024 * 1024
-POLL_S = 1.0
-"""Each look costs an emulated guest about 0.1 s of its CPU, which what is waited for needs itself."""
 _SAFE_IN_QUERY = ":/?&=@,;+~"
 
 
@@ -49,10 +47,6 @@ class Tabs:
         if urls:
             self._curl("-X", "PUT", *(f"{self._base}/json/new?{quote(url, safe=_SAFE_IN_QUERY)}" for url in urls))
 
-    def activate(self, tab: Tab) -> None:
-        """Bring `tab` to the front."""
-        self._curl(f"{self._base}/json/activate/{tab.id}")
-
     def close(self, tab: Tab) -> None:
         """Close `tab`."""
         self._curl(f"{self._base}/json/close/{tab.id}")
@@ -74,23 +68,13 @@ class Tabs:
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InfraError(f"the browser's debugging port listed no pages: {listing[:80]!r}") from error
 
-    def wait_for(self, url_prefix: str, title_start: str) -> Tab:
-        """Return the tab at `url_prefix` as soon as its title starts with `title_start`.
+    def run(self, argv: tuple[str, ...]) -> None:
+        """Run a program of the browser's side.
 
         Raises:
-            InfraError: That did not happen before the deadline.
+            InfraError: It failed.
         """
-
-        def look() -> Tab | None:
-            if self._deadline.has_passed:
-                return None
-            found = (tab for tab in self.list() if tab.url.startswith(url_prefix))
-            return next((tab for tab in found if tab.title.startswith(title_start)), None)
-
-        seen = wait_until(look, self._deadline, interval_s=POLL_S)
-        if seen is None:
-            raise InfraError(f"no tab at {url_prefix} was titled {title_start!r} in {self._deadline.timeout_s:.0f} s")
-        return seen
+        run_command(self._guest, list(argv), self._deadline)
 
     def _curl(self, *arguments: str) -> str:
         return run_command(self._guest, ["curl", "-sS", "--fail", "-m", "30", *arguments], self._deadline)

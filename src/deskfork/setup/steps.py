@@ -1,29 +1,33 @@
-"""Bringing a fresh fork to where a task starts.
+"""Bringing a fresh fork to where a task starts, and a machine that an agent has left to where it is judged.
 
 Upstream's meaning of each step; what the template has open already is recognised and only completed. A step that fails
-is our failure, never the agent's.
+in a fresh fork is our failure, never the agent's. After the agent, programs may fail: what state it left is its doing.
 
 Source: xlang-ai/Spider2-V, desktop_env/configs/general.py (`google_chrome_browser_setup`, `script_and_execute_setup`,
-`copyfile_from_host_to_guest_setup`), desktop_env/controllers/setup.py (`_launch_setup`).
+`copyfile_from_host_to_guest_setup`), desktop_env/controllers/setup.py (`_launch_setup`, `_execute_setup`,
+`_activate_window_setup`, `_sleep_setup`), desktop_env/server/main.py (`execute_command`, `activate_window`).
 """
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from deskfork.core.errors import InfraError
-from deskfork.core.waiting import Deadline, wait_until
+from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import Guest
-from deskfork.setup.browser import POLL_S, Tabs
-from deskfork.setup.command import run_command
-from deskfork.setup.files import FileBatch
-from deskfork.setup.launch import is_already_served, jupyterlab_target, launch, show_in_jupyterlab
-from deskfork.tasks.schema import BrowserStep, CopyStep, LaunchStep, ScriptStep, SetupStep
-
-# Upstream removes the script again; the agent is to find the machine as a person would.
-_RUN_AND_REMOVE = '/bin/bash "$@"; code=$?; rm -f -- "$1"; exit $code'
-_FORWARD = "socat tcp-listen:{listening},fork,reuseaddr,bind=127.0.0.1 tcp:127.0.0.1:{debugging}"
+from deskfork.setup.batch import Batch, StepFailed
+from deskfork.setup.jupyterlab import wait_saved
+from deskfork.setup.runner import Runner
+from deskfork.tasks.schema import (
+    ActivateWindowStep,
+    BrowserStep,
+    CopyStep,
+    ExecuteStep,
+    LaunchStep,
+    ScriptStep,
+    SetupStep,
+    SleepStep,
+    SupplyStep,
+)
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,20 @@ def describe(step: SetupStep) -> str:
     match step:
         case CopyStep():
             return f"copy {step.source.name} to {step.target}"
+        case SupplyStep():
+            return f"supply {step.target}"
         case ScriptStep():
             return f"run script {step.source.name}"
         case BrowserStep():
             return f"open browser at {', '.join(step.urls) or 'its first page'}"
         case LaunchStep():
             return f"launch {' '.join(step.command)}"
+        case ActivateWindowStep():
+            return f"bring window {step.title} to the front"
+        case ExecuteStep():
+            return f"execute {' '.join(step.command)}"
+        case SleepStep():
+            return f"sleep {step.duration_s:g} s"
 
 
 def run_setup(
@@ -59,11 +71,11 @@ def run_setup(
     deadline: Deadline,
     task: str = "this task",
 ) -> list[SetupOutcome]:
-    """Run `steps` in their order.
+    """Run a task's `setup` in a fresh fork, in its order.
 
     Args:
-        steps: A task's `setup`, or its evaluator's `post_setup`.
-        guest: Where to run them.
+        steps: What to do.
+        guest: Where to do it.
         root: Base of the steps' host files (`Task.root`).
         opened: What the template has open already (`SandboxFacts.opened`).
         deadline: When all steps must be done.
@@ -72,75 +84,59 @@ def run_setup(
     Raises:
         InfraError: A step failed; says which, and what came back.
     """
-    outcomes = []
-    with FileBatch(guest) as files:
-        runner = _Runner(guest, files, root, opened, deadline)
-        for place, step in enumerate(steps):
-            started = time.monotonic()
-            try:
-                is_recognised = runner.run(step)
-                if place == len(steps) - 1:
-                    files.flush(deadline)
-            except InfraError as error:
-                raise type(error)(f"set-up of {task}, step {place + 1} ({describe(step)}): {error}") from error
-            outcomes.append(SetupOutcome(describe(step), time.monotonic() - started, is_recognised))
-    return outcomes
+    return _run(steps, guest, root=root, opened=opened, deadline=deadline, task=task, is_strict=True)
 
 
-@dataclass(frozen=True)
-class _Runner:
-    guest: Guest
-    files: FileBatch
-    root: Path
-    opened: frozenset[str]
-    deadline: Deadline
+def run_post_setup(
+    steps: tuple[SetupStep, ...], guest: Guest, *, root: Path, deadline: Deadline, task: str = "this task"
+) -> list[SetupOutcome]:
+    """Run an evaluator's `post_setup` in the machine that an agent has left; programs may fail or overrun in it.
 
-    def run(self, step: SetupStep) -> bool:
-        match step:
-            case CopyStep():
-                self.files.add(self.root / step.source, step.target)
-                return False
-            case ScriptStep():
-                return self._script(step)
-            case BrowserStep():
-                return self._browser(step)
-            case LaunchStep():
-                return self._launch(step)
+    Where a program of it may have asked JupyterLab to save (a key was pressed, say), that is waited for, a short while:
+    upstream's machines are fast enough to have saved when the file is fetched.
 
-    def _script(self, step: ScriptStep) -> bool:
-        self.files.add(self.root / step.source, step.target)
-        self.files.flush(self.deadline)
-        argv = ["/bin/bash", "-c", _RUN_AND_REMOVE, "script", str(step.target), *step.arguments]
-        run_command(self.guest, argv, self.deadline, timeout_s=step.timeout_s)
-        return False
+    Args:
+        steps: What to do.
+        guest: Where to do it.
+        root: Base of the steps' host files (`Task.root`).
+        deadline: When all steps must be done.
+        task: The task's id, for the message of an error.
 
-    def _browser(self, step: BrowserStep) -> bool:
-        if any(urlsplit(url).scheme not in ("http", "https") for url in step.urls):
-            self.files.flush(self.deadline)
-        tabs = Tabs(self.guest, step.debugging_port, self.deadline)
-        if "browser" in self.opened:
-            tabs.open(step.urls)
-            return True
-        self._start_browser(step, tabs)
-        first = tabs.list()
-        tabs.open(step.urls)
-        for tab in first if step.urls else ():
-            tabs.close(tab)
-        return False
+    Raises:
+        InfraError: A file could not be sent, or the guest was not to be reached.
+    """
+    return _run(steps, guest, root=root, opened=frozenset(), deadline=deadline, task=task, is_strict=False)
 
-    def _start_browser(self, step: BrowserStep, tabs: Tabs) -> None:
-        browser = ("google-chrome", f"--remote-debugging-port={step.debugging_port}", "--remote-allow-origins=*")
-        forward = _FORWARD.format(listening=step.listening_port, debugging=step.debugging_port).split()
-        launch(LaunchStep(command=browser), self.guest, self.deadline)
-        launch(LaunchStep(command=tuple(forward)), self.guest, self.deadline)
-        if not wait_until(tabs.is_reachable, self.deadline, interval_s=POLL_S):
-            raise InfraError(f"the browser's debugging port {step.debugging_port} did not answer")
 
-    def _launch(self, step: LaunchStep) -> bool:
-        self.files.flush(self.deadline)
-        target = jupyterlab_target(step.command)
-        if target is not None and is_already_served(target, self.opened):
-            show_in_jupyterlab(target, Tabs(self.guest, BrowserStep().debugging_port, self.deadline))
-            return True
-        launch(step, self.guest, self.deadline)
-        return False
+def _run(
+    steps: tuple[SetupStep, ...],
+    guest: Guest,
+    *,
+    root: Path,
+    opened: frozenset[str],
+    deadline: Deadline,
+    task: str,
+    is_strict: bool,
+) -> list[SetupOutcome]:
+    with Batch(guest) as batch:
+        runner = Runner(steps, guest, batch, root, opened, deadline, is_strict)
+        recognised = []
+        place = 0
+        try:
+            for place in range(len(steps)):
+                recognised.append(runner.run(place))
+            if not is_strict and any(isinstance(step, ExecuteStep) for step in steps):
+                batch.add_program(place, wait_saved(), timeout_s=60.0, must_succeed=False)
+            batch.flush(deadline)
+        except StepFailed as failed:
+            raise _named(failed.error, task, failed.place, steps) from failed
+        except InfraError as error:
+            raise _named(error, task, place, steps) from error
+        return [
+            SetupOutcome(describe(step), batch.durations_s.get(place, 0.0), recognised[place])
+            for place, step in enumerate(steps)
+        ]
+
+
+def _named(error: InfraError, task: str, place: int, steps: tuple[SetupStep, ...]) -> InfraError:
+    return type(error)(f"set-up of {task}, step {place + 1} ({describe(steps[place])}): {error}")

@@ -44,6 +44,17 @@ class CopyStep(StrictModel):
     target: GuestPath
 
 
+class SupplyStep(StrictModel):
+    """Put a file there that deskfork made for a task, and run what uses it: a fixture that upstream has no need of."""
+
+    type: Literal["supply"] = "supply"
+    source: Path
+    """Absolute; in deskfork's cache."""
+    target: GuestPath
+    command: tuple[Argument, ...] = ()
+    """Run once the file is there; it must succeed."""
+
+
 class ScriptStep(StrictModel):
     """Copy a shell script into the guest, run it with `bash`, wait for its end and remove it."""
 
@@ -99,7 +110,7 @@ class SleepStep(StrictModel):
 
 
 SetupStep = Annotated[
-    CopyStep | ScriptStep | BrowserStep | LaunchStep | ActivateWindowStep | ExecuteStep | SleepStep,
+    CopyStep | SupplyStep | ScriptStep | BrowserStep | LaunchStep | ActivateWindowStep | ExecuteStep | SleepStep,
     Field(discriminator="type"),
 ]
 

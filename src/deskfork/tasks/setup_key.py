@@ -4,7 +4,7 @@ import hashlib
 import json
 
 from deskfork.core.errors import TaskError
-from deskfork.tasks.schema import CopyStep, ScriptStep, SetupStep, Task
+from deskfork.tasks.schema import CopyStep, ScriptStep, SetupStep, SupplyStep, Task
 
 _FORMAT = 1
 """Counted up when the same steps leave another desktop than they did."""
@@ -30,7 +30,7 @@ def setup_key(task: Task) -> str:
 
 def _described(task: Task, step: SetupStep) -> dict[str, object]:
     described = step.model_dump(mode="json", exclude={"source"})
-    if isinstance(step, CopyStep | ScriptStep):
+    if isinstance(step, CopyStep | ScriptStep | SupplyStep):
         path = task.host_path(step.source)
         try:
             with path.open("rb") as stream:

@@ -27,6 +27,7 @@ from deskfork.tasks.source import (
     read_bounded,
     resolve_id,
 )
+from deskfork.tasks.spider2v_supplements import supply_steps, with_supplies
 from deskfork.tasks.summary import TaskSummary
 
 EXAMPLES = "evaluation_examples/examples"
@@ -119,6 +120,7 @@ class Spider2VTasks:
         path = folder / f"{read.id}.json"
         try:
             setup = tuple(translate_step(step, f"config.{place}") for place, step in enumerate(read.config))
+            setup = with_supplies(setup, supply_steps(read.id, folder, self._path))
             evaluator: EvaluatorSpec = translate_evaluator(read.evaluator)
             task = Task(
                 id=read.id,

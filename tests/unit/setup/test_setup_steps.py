@@ -10,12 +10,24 @@ from deskfork.core.errors import InfraError
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox
 from deskfork.sandbox.fake.provider import FakeProvider
-from deskfork.setup.launch import jupyterlab_target
-from deskfork.setup.steps import SetupOutcome, run_setup
-from deskfork.tasks.schema import BrowserStep, CopyStep, LaunchStep, ScriptStep, SetupStep
+from deskfork.setup.jupyterlab import jupyterlab_target
+from deskfork.setup.steps import SetupOutcome, run_post_setup, run_setup
+from deskfork.tasks.schema import (
+    ActivateWindowStep,
+    BrowserStep,
+    CopyStep,
+    ExecuteStep,
+    LaunchStep,
+    ScriptStep,
+    SetupStep,
+    SleepStep,
+    SupplyStep,
+)
 
 LAB = "source /home/user/anaconda3/etc/profile.d/conda.sh && conda activate jupyter && jupyter lab"
-TEMPLATE = frozenset({"jupyterlab", "browser"})
+BING = "https://www.bing.com/"
+TEMPLATE = frozenset({"jupyterlab", "browser", BING})
+SHOW = "/opt/deskfork/bin/show-in-jupyterlab"
 
 
 @pytest.fixture
@@ -102,14 +114,31 @@ def test_a_file_that_has_vanished_is_our_failure(root: Path) -> None:
         run(RecordingGuest(), root, copy("lost.csv"))
 
 
-def test_the_templates_browser_only_gets_further_tabs(root: Path) -> None:
-    port = DebuggingPort(tabs=[("lab", "http://localhost:8888/lab")])
+def test_a_tab_that_the_template_has_is_not_opened_again(root: Path) -> None:
+    port = DebuggingPort(tabs=[("lab", "http://localhost:8888/lab"), ("bing", BING)])
     guest = RecordingGuest(rules={"/json/": port})
-    urls = ("https://www.bing.com/", "http://x/?a=b c&d=%20#e")
-    [outcome] = run(guest, root, BrowserStep(urls=urls), opened=TEMPLATE)
+    url = "http://x/?a=b c&d=%20#e"
+    [outcome, _] = run(guest, root, BrowserStep(urls=(BING, url)), lab("/home/user/Desktop"), opened=TEMPLATE)
     assert outcome.is_recognised
-    assert [url for _, url in port.tabs] == [urls[1], urls[0], "http://localhost:8888/lab"]
-    assert len(guest.calls) == 1
+    assert [found for _, found in port.tabs] == [url, "http://localhost:8888/lab", BING]
+
+
+def test_what_is_set_up_over_a_template_takes_one_transfer_and_one_session(root: Path) -> None:
+    guest = RecordingGuest()
+    steps = (copy("a.ipynb"), BrowserStep(urls=(BING,)), script(), lab("/home/user/Desktop/a.ipynb"))
+    outcomes = run(guest, root, *steps, opened=TEMPLATE)
+    assert [outcome.is_recognised for outcome in outcomes] == [False, True, False, True]
+    assert [call[0] for call in guest.calls] == ["put", "/bin/bash", SHOW]
+    assert guest.calls[-1][1] == "a.ipynb"
+    assert guest.sessions == 1
+
+
+def test_a_task_that_wants_a_browser_alone_gets_no_jupyterlab(root: Path) -> None:
+    guest = RecordingGuest()
+    run(guest, root, BrowserStep(urls=(BING,)), opened=TEMPLATE)
+    [line] = guest.lines()
+    assert "/json/close/" in line
+    assert "kill -KILL" in line
 
 
 def test_without_one_the_browser_is_started_and_its_first_page_replaced(root: Path) -> None:
@@ -123,35 +152,28 @@ def test_without_one_the_browser_is_started_and_its_first_page_replaced(root: Pa
     assert port.closed == ["first"]
 
 
-def test_the_templates_jupyterlab_shows_the_file_in_one_page(root: Path) -> None:
-    port = DebuggingPort(tabs=[("bing", "https://www.bing.com/"), ("lab", "http://localhost:8888/lab")])
-    guest = RecordingGuest(rules={"/json/": port})
-    [outcome] = run(guest, root, lab("/home/user/Desktop/logistic_regression.ipynb"), opened=TEMPLATE)
+def test_the_templates_jupyterlab_on_the_desktop_is_brought_up_to_date(root: Path) -> None:
+    guest = RecordingGuest()
+    [outcome] = run(guest, root, lab("/home/user/Desktop"), opened=TEMPLATE)
     assert outcome.is_recognised
-    assert port.closed == ["lab"]
-    assert port.tabs[0][1] == "http://localhost:8888/lab/tree/logistic_regression.ipynb"
-    assert not any("setsid" in line for line in guest.lines())
-
-
-def test_the_browsers_last_page_is_never_closed_first(root: Path) -> None:
-    port = DebuggingPort(tabs=[("lab", "http://localhost:8888/lab")])
-    guest = RecordingGuest(rules={"/json/": port})
-    run(guest, root, lab("/home/user/Desktop/a.ipynb"), opened=TEMPLATE)
-    actions = [line.partition("/json/")[2].partition("?")[0] for line in guest.lines()]
-    assert actions[:3] == ["list", "new", "close/lab"]
-
-
-def test_the_templates_jupyterlab_on_the_desktop_is_brought_to_the_front(root: Path) -> None:
-    port = DebuggingPort(tabs=[("bing", "https://www.bing.com/"), ("lab", "http://localhost:8888/lab/tree")])
-    run(RecordingGuest(rules={"/json/": port}), root, lab("/home/user/Desktop"), opened=TEMPLATE)
-    assert (port.activated, port.closed) == (["lab"], [])
+    assert guest.calls[0][:2] == [SHOW, ""]
 
 
 def test_a_page_that_never_comes_is_our_failure(root: Path) -> None:
-    port = DebuggingPort(tabs=[("bing", "https://www.bing.com/")])
-    guest = RecordingGuest(rules={"/json/list": lambda _: "[]", "/json/": port})
-    with pytest.raises(InfraError, match=r"step 1 \(launch .*no tab at"):
-        run(guest, root, lab("/home/user/Desktop/a.ipynb"), opened=TEMPLATE, timeout_s=1)
+    guest = RecordingGuest(rules={SHOW: lambda _: 1}, stderr="show-in-jupyterlab: no page")
+    with pytest.raises(InfraError, match=r"step 2 \(launch .*exit code 1, saying: .*no page"):
+        run(guest, root, copy("a.ipynb"), lab("/home/user/Desktop/a.ipynb"), opened=TEMPLATE)
+
+
+def test_a_jupyterlab_of_another_folder_takes_the_place_of_the_templates(root: Path) -> None:
+    guest = RecordingGuest()
+    [outcome] = run(guest, root, lab("/home/user/Downloads/a.ipynb"), opened=TEMPLATE)
+    assert not outcome.is_recognised
+    ended, shown = guest.calls
+    assert "kill -KILL" in ended[2]
+    assert ended[4:] == ["bash", "-c", f"{LAB} /home/user/Downloads/a.ipynb"]
+    assert shown[4] == "/home/user/Downloads/a.ipynb"
+    assert "load" in shown[2]
 
 
 @pytest.mark.parametrize("answer", ["", "{}", "[1]", '[{"type": "page"}]', "[" * 100_000])
@@ -160,7 +182,7 @@ def test_a_browser_that_answers_nonsense_is_our_failure(root: Path, answer: str)
     if answer == "{}":
         guest.rules["/json/list"] = lambda _: '{"type": "page"}'
     with pytest.raises(InfraError, match="listed no pages"):
-        run(guest, root, lab("/home/user/Desktop"), opened=TEMPLATE)
+        run(guest, root, BrowserStep())
 
 
 def test_a_browser_that_is_gone_is_our_failure(root: Path) -> None:
@@ -171,9 +193,11 @@ def test_a_browser_that_is_gone_is_our_failure(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "opened"),
-    [("/home/user", TEMPLATE), ("/home/user/Desktop/../x", TEMPLATE), ("/home/user/Desktop", frozenset())],
+    [("/home/user", frozenset({"browser"})), ("/home/user/Desktop", frozenset())],
 )
-def test_a_jupyterlab_elsewhere_is_started_and_waited_for(root: Path, path: str, opened: frozenset[str]) -> None:
+def test_a_jupyterlab_without_the_templates_is_started_and_waited_for(
+    root: Path, path: str, opened: frozenset[str]
+) -> None:
     counts = iter(["1\n", "1\n", "2\n"])
     guest = RecordingGuest(rules={"jpserver": lambda _: next(counts)})
     [outcome] = run(guest, root, lab(path), opened=opened)
@@ -198,6 +222,63 @@ def test_a_launch_waits_for_its_window(root: Path) -> None:
     run(guest, root, LaunchStep(command=("mousepad",), window="packing-list"))
     with pytest.raises(InfraError, match="no window titled 'other'"):
         run(guest, root, LaunchStep(command=("mousepad",), window="other"), timeout_s=0.5)
+
+
+def test_what_a_task_is_supplied_with_is_there_before_what_uses_it(root: Path) -> None:
+    guest = RecordingGuest()
+    page = SupplyStep.model_validate({"source": root / "b.csv", "target": "/var/lib/x/b", "command": ["sudo", "serve"]})
+    run(guest, root, page, script())
+    assert guest.files["/var/lib/x/b"][0] == b"echo b.csv\n"
+    assert [call[0] for call in guest.calls] == ["put", "sudo", "/bin/bash"]
+    guest.rules["serve"] = lambda _: 3
+    with pytest.raises(InfraError, match=r"step 1 \(supply /var/lib/x/b\): sudo ended with exit code 3"):
+        run(guest, root, page, script())
+
+
+def test_two_scripts_of_one_name_each_find_their_own_text(root: Path, fake: Sandbox) -> None:
+    (root / "init.sh").chmod(0o644)
+    (root / "init.sh").write_text('echo "$1" >>said\n')
+    run(fake, root, script("one"), script("two"))
+    assert fake.exec(["cat", "said"], timeout_s=10).stdout == "one\ntwo\n"
+
+
+def test_each_step_is_told_its_own_time(root: Path, fake: Sandbox) -> None:
+    short, long = run(fake, root, SleepStep(duration_s=0.01), SleepStep(duration_s=0.5))
+    assert short.duration_s < 0.5 <= long.duration_s < 5
+
+
+def test_what_a_program_exits_with_is_not_looked_at(root: Path, fake: Sandbox) -> None:
+    run(fake, root, ExecuteStep(command=("sh", "-c", "exit 3")), ExecuteStep(command=("touch", "reached")))
+    assert fake.exec(["test", "-e", "reached"], timeout_s=10).exit_code == 0
+
+
+def test_a_program_that_overruns_is_ended_and_the_next_step_done(root: Path, fake: Sandbox) -> None:
+    run(fake, root, ExecuteStep(command=("sleep", "60"), timeout_s=0.2), ExecuteStep(command=("touch", "reached")))
+    assert fake.exec(["test", "-e", "reached"], timeout_s=10).exit_code == 0
+
+
+@pytest.mark.parametrize(("is_exact", "flag"), [(False, "-a"), (True, "-Fa")])
+def test_a_window_that_is_not_there_fails_nothing(root: Path, is_exact: bool, flag: str) -> None:
+    guest = RecordingGuest(rules={"wmctrl": lambda _: 1})
+    run(guest, root, ActivateWindowStep(title="JupyterLab", is_exact=is_exact))
+    assert guest.calls == [["wmctrl", flag, "JupyterLab"]]
+
+
+def test_after_the_agent_a_failing_script_is_not_our_failure(root: Path) -> None:
+    guest = RecordingGuest(rules={"init.sh": lambda _: 1, SHOW: lambda _: 1})
+    keys = ExecuteStep(command=("python", "-c", "import pyautogui"))
+    run_post_setup((script(), keys), guest, root=root, deadline=Deadline.after(20), task="t1")
+    script_call, keys_call, saved_call = (call for call in guest.calls if call[0] != "put")
+    assert "init.sh" in " ".join(script_call)
+    assert keys_call[-2:] == ["-c", "import pyautogui"]
+    assert saved_call[0] == SHOW
+    assert saved_call[-1] == "saved"
+
+
+def test_after_the_agent_a_guest_that_is_gone_is_our_failure(root: Path) -> None:
+    (root / "init.sh").unlink()
+    with pytest.raises(InfraError, match=r"step 1 \(run script init.sh\)"):
+        run_post_setup((script(),), RecordingGuest(), root=root, deadline=Deadline.after(20), task="t1")
 
 
 def test_no_step_starts_after_the_deadline(root: Path) -> None:
