@@ -14,8 +14,7 @@ from deskfork.records.recorder import TrialRecorder
 from deskfork.records.trajectory import StepRecord
 from deskfork.records.trial import TokenUsage, TrialResult, TrialStatus, Verdict
 from deskfork.sandbox.base import Sandbox, SandboxFacts
-from deskfork.setup.steps import run_setup
-from deskfork.tasks.schema import SetupStep
+from deskfork.setup.steps import SetupOutcome, run_post_setup, run_setup
 from deskfork.trial.evaluate import evaluate
 from deskfork.trial.phases import Phases
 from deskfork.trial.plan import TrialPlan, TrialSetting
@@ -130,21 +129,15 @@ class Attempt:
             if sandbox.facts.baked:
                 recorder.log("set-up: baked, nothing to do")
                 return
-            self._run_steps(self._plan.task.setup, sandbox, recorder)
+            task, deadline = self._plan.task, Deadline.after(self._setting.setup_timeout_s)
+            opened = sandbox.facts.opened
+            done = run_setup(task.setup, sandbox, root=task.root, opened=opened, deadline=deadline, task=task.id)
+            _log_steps(done, recorder)
 
-    def _run_steps(self, steps: tuple[SetupStep, ...], sandbox: Sandbox, recorder: TrialRecorder) -> None:
-        task = self._plan.task
-        done = run_setup(
-            steps,
-            sandbox,
-            root=task.root,
-            opened=sandbox.facts.opened,
-            deadline=Deadline.after(self._setting.setup_timeout_s),
-            task=task.id,
-        )
-        for step in done:
-            how = " (open already, completed)" if step.is_recognised else ""
-            recorder.log(f"set-up: {step.step}{how} in {step.duration_s:.2f} s")
+    def _post_setup(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
+        task, deadline = self._plan.task, Deadline.after(self._setting.setup_timeout_s)
+        steps = task.evaluator.post_setup
+        _log_steps(run_post_setup(steps, sandbox, root=task.root, deadline=deadline, task=task.id), recorder)
 
     def _let_agent_work(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
         guest = WatchedGuest(sandbox)
@@ -175,14 +168,13 @@ class Attempt:
         self._phases.check_cancelled()
 
     def _evaluate(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
-        post_setup = self._plan.task.evaluator.post_setup
         with self._phases.entered("evaluate"):
             self._verdict = evaluate(
                 self._plan.task,
                 sandbox,
                 self._setting.provider,
                 recorder.paths,
-                run_post_setup=lambda: self._run_steps(post_setup, sandbox, recorder),
+                run_post_setup=lambda: self._post_setup(sandbox, recorder),
                 before_end=lambda: self._save_logs(sandbox, recorder),
                 evaluations=self._setting.evaluations,
                 keep_state=self._setting.keep_state,
@@ -237,3 +229,9 @@ class Attempt:
             input_tokens=sum(step.tokens.input_tokens for step in self._steps),
             output_tokens=sum(step.tokens.output_tokens for step in self._steps),
         )
+
+
+def _log_steps(done: list[SetupOutcome], recorder: TrialRecorder) -> None:
+    for step in done:
+        how = " (open already, completed)" if step.is_recognised else ""
+        recorder.log(f"set-up: {step.step}{how} in {step.duration_s:.2f} s")
