@@ -28,7 +28,9 @@ from deskfork.sandbox.template import baked_directory
 from deskfork.sandbox.template_store import partial_directory, require_space, store
 from deskfork.sandbox.vm import VmSandbox
 
-SETTLE_TIMEOUT_S = 60.0
+SETTLE_TIMEOUT_S = 180.0
+"""What is busy when it is frozen goes on being busy in every fork, so it is worth waiting for once."""
+QUIT_TIMEOUT_S = 60.0
 WRITE_TIMEOUT_S = 180.0
 DELTA_SHARE = 0.5
 """A delta pays while it has no more than this share of the pages that are not zero: a fork copies each of a delta's
@@ -75,7 +77,7 @@ def bake(
         written = machine.files.directory / "memory-baked"
         try:
             machine.write_all(written, Deadline.after(WRITE_TIMEOUT_S))
-            machine.quit(Deadline.after(SETTLE_TIMEOUT_S))
+            machine.quit(Deadline.after(QUIT_TIMEOUT_S))
             laps.end("write")
             partial = partial_directory(target, sandbox.facts.id)
             partial.mkdir(mode=0o700)
