@@ -7,10 +7,10 @@ import pytest
 
 from deskfork.core.config import cache_dir
 from deskfork.core.errors import InfraError
-from deskfork.sandbox.baked import BakeOptions
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox, SandboxProvider
-from deskfork.sandbox.template_list import list_templates
-from deskfork.sandbox.template_use import retire
+from deskfork.sandbox.templates.baked import BakeOptions
+from deskfork.sandbox.templates.listing import list_templates
+from deskfork.sandbox.templates.use import retire
 
 CELL_S = 60.0
 

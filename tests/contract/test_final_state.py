@@ -13,10 +13,10 @@ import pytest
 from deskfork.core.config import cache_dir
 from deskfork.core.errors import ConfigError, GuestFileError, SandboxError
 from deskfork.core.waiting import Deadline, wait_until
-from deskfork.sandbox.baked import BakeOptions
 from deskfork.sandbox.base import GUEST_DESKTOP, GUEST_HOME, FinalState, Sandbox, SandboxProvider, load_state
-from deskfork.sandbox.template_list import list_templates
-from deskfork.sandbox.template_use import retire
+from deskfork.sandbox.templates.baked import BakeOptions
+from deskfork.sandbox.templates.listing import list_templates
+from deskfork.sandbox.templates.use import retire
 from left_behind import left_of
 
 SOON_S = 60.0

@@ -16,13 +16,13 @@ from PIL import Image, ImageChops, ImageDraw
 
 from deskfork.core.config import cache_dir
 from deskfork.core.waiting import Deadline, wait_until
-from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox
-from deskfork.sandbox.frozen import read_frozen
+from deskfork.sandbox.frozen.frozen import read_frozen
 from deskfork.sandbox.provider import VmProvider
-from deskfork.sandbox.template import templates_dir
-from deskfork.sandbox.template_list import TemplateSummary, list_templates
-from deskfork.sandbox.template_use import retire
+from deskfork.sandbox.templates.baked import Baked, BakeOptions
+from deskfork.sandbox.templates.listing import TemplateSummary, list_templates
+from deskfork.sandbox.templates.template import templates_dir
+from deskfork.sandbox.templates.use import retire
 
 Deskfork = Callable[..., Any]
 
@@ -48,7 +48,7 @@ BAKE_AND_WAIT = """
 import sys
 from deskfork.core.config import cache_dir
 from deskfork.core.waiting import Deadline, wait_until
-from deskfork.sandbox.baked import BakeOptions
+from deskfork.sandbox.templates.baked import BakeOptions
 from deskfork.sandbox.open import open_vm_provider
 
 

@@ -15,12 +15,12 @@ from deskfork.core.config import cache_dir
 from deskfork.core.errors import HostDiskFull, SandboxError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import Sandbox
-from deskfork.sandbox.frozen import MANIFEST_NAME, read_frozen
-from deskfork.sandbox.frozen_files import FrozenFile, file_sha256
+from deskfork.sandbox.frozen.files import FrozenFile, file_sha256
+from deskfork.sandbox.frozen.frozen import MANIFEST_NAME, read_frozen
 from deskfork.sandbox.images.recipes import recipe_dir
 from deskfork.sandbox.provider import VmProvider
 from deskfork.sandbox.providers.qemu import QemuLauncher
-from deskfork.sandbox.template import find_template
+from deskfork.sandbox.templates.template import find_template
 
 Deskfork = Callable[..., Any]
 

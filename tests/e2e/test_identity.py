@@ -11,7 +11,7 @@ from deskfork.core.config import cache_dir
 from deskfork.sandbox.base import Sandbox
 from deskfork.sandbox.live import Address, find_record
 from deskfork.sandbox.provider import VmProvider
-from deskfork.sandbox.template import find_template
+from deskfork.sandbox.templates.template import find_template
 
 SOON_S = 60.0
 MARKS = """

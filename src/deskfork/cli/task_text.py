@@ -8,18 +8,10 @@ from rich.text import Text
 
 from deskfork.core.config import StrictModel
 from deskfork.report.render import make_table, printable
+from deskfork.tasks.checks import ActiveTab, GuestFile, HostFile, IncludeExclude, Nothing, ScriptOutput, UrlPatterns
 from deskfork.tasks.describe import Counterpart, TaskDescription
-from deskfork.tasks.schema import (
-    ActiveTab,
-    GuestFile,
-    HostFile,
-    IncludeExclude,
-    Nothing,
-    ScriptOutput,
-    SetupStep,
-    Task,
-    UrlPatterns,
-)
+from deskfork.tasks.schema import Task
+from deskfork.tasks.steps import SetupStep
 from deskfork.tasks.summary import Need, TaskSummary
 
 SHORT_ID_CHARS = 8

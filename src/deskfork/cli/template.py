@@ -9,11 +9,11 @@ import typer
 from deskfork.cli.errors import INFRASTRUCTURE_FAILED
 from deskfork.cli.output import Say, print_json, print_line, print_table, progress_log
 from deskfork.core.config import cache_dir
-from deskfork.sandbox.baked import BakeOptions
 from deskfork.sandbox.open import open_vm_provider
-from deskfork.sandbox.template import RECIPES, is_built
-from deskfork.sandbox.template_list import TemplateSummary, list_templates
-from deskfork.sandbox.template_prune import Removal, plan_removal, prunable, remove_templates
+from deskfork.sandbox.templates.baked import BakeOptions
+from deskfork.sandbox.templates.listing import TemplateSummary, list_templates
+from deskfork.sandbox.templates.prune import Removal, plan_removal, prunable, remove_templates
+from deskfork.sandbox.templates.template import RECIPES, is_built
 from deskfork.trial.bake import BakeResult, bake_tasks
 
 app = typer.Typer(help="Boot desktops once and freeze them.", no_args_is_help=True)

@@ -10,7 +10,8 @@ from deskfork.core.errors import InfraError
 from deskfork.evaluation.evidence import Evidence, EvidenceIndex, write_evidence
 from deskfork.evaluation.getters import Kept, read_active_tab, read_guest_file, read_script_output
 from deskfork.sandbox.base import Guest
-from deskfork.tasks.schema import ActiveTab, Check, GuestFile, ScriptOutput, Task
+from deskfork.tasks.checks import ActiveTab, Check, GuestFile, ScriptOutput
+from deskfork.tasks.schema import Task
 
 
 def needs_disk(task: Task) -> bool:

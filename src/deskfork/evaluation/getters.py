@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from deskfork.core.errors import EvaluationError, GuestFileError
 from deskfork.evaluation.evidence import MAX_FILE_BYTES, Evidence, KeptFile, keep
 from deskfork.sandbox.base import Guest
-from deskfork.tasks.schema import ActiveTab, GuestFile, HostFile, ScriptOutput
+from deskfork.tasks.checks import ActiveTab, GuestFile, HostFile, ScriptOutput
 
 MAX_OUTPUT_CHARS = 4 * 1024 * 1024
 MAX_LISTING_CHARS = 1024 * 1024

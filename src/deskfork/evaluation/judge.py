@@ -22,7 +22,7 @@ from deskfork.evaluation.metrics.text import check_include_exclude, compare_text
 from deskfork.evaluation.metrics.urls import is_expected_url_pattern_match
 from deskfork.evaluation.original import original_file
 from deskfork.records.trial import MetricOutcome, Verdict
-from deskfork.tasks.schema import (
+from deskfork.tasks.checks import (
     AreJupyterOutputsCleared,
     Check,
     CheckIncludeExclude,
@@ -34,8 +34,8 @@ from deskfork.tasks.schema import (
     CompareTextFile,
     IsExpectedUrlPatternMatch,
     IsJupyterCellExecuted,
-    Task,
 )
+from deskfork.tasks.schema import Task
 
 GoldCheck = CompareCsv | CompareTextFile | CompareJupyterlabImages | CompareNotebookCells | CompareIpynbFiles
 

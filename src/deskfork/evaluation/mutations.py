@@ -9,7 +9,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from deskfork.core.errors import EvaluationError
-from deskfork.tasks.schema import (
+from deskfork.tasks.checks import (
     ActiveTab,
     AreJupyterOutputsCleared,
     Check,

@@ -4,7 +4,8 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from deskfork.evaluation.evidence import MAX_FILE_BYTES
-from deskfork.tasks.schema import CopyStep, Task
+from deskfork.tasks.schema import Task
+from deskfork.tasks.steps import CopyStep
 
 
 def original_file(task: Task, path: PurePosixPath) -> bytes | None:

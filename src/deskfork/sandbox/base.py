@@ -7,9 +7,9 @@ from typing import Protocol, Self
 from PIL.Image import Image
 
 from deskfork.core.types import CellResult, CommandResult, DesktopState
-from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.facts import Checkpoint, SandboxFacts, TemplateFacts
-from deskfork.sandbox.final import FinalState, load_state
+from deskfork.sandbox.final.state import FinalState, load_state
+from deskfork.sandbox.templates.baked import Baked, BakeOptions
 
 __all__ = [
     "GUEST_DESKTOP",

@@ -18,7 +18,7 @@ from deskfork.sandbox.machine import MachineSpec
 from deskfork.sandbox.providers.docker import DockerLauncher
 from deskfork.sandbox.providers.docker_daemon import is_docker_answering
 from deskfork.sandbox.providers.qemu import QemuLauncher
-from deskfork.sandbox.template import RECIPES, find_template
+from deskfork.sandbox.templates.template import RECIPES, find_template
 from deskfork.sandbox.view import NOVNC
 
 OLDEST_PYTHON = (3, 11)

@@ -17,8 +17,8 @@ class SandboxFacts:
     width_px: int
     height_px: int
     opened: frozenset[str] = frozenset()
-    """What the template already has open: "jupyterlab" (on port 8888, serving the Desktop, its page in front), "browser",
-    and the address of each further tab."""
+    """What the template already has open: "jupyterlab" (on port 8888, serving the Desktop, its page in front),
+    "browser", and the address of each further tab."""
     network: bool = False
     baked: str = ""
     """Key of the set-up that is done already; empty for a fork of a template as it was booted."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from deskfork.core.errors import SandboxError, TransportError
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.channels import Channels
-from deskfork.sandbox.frozen import Frozen
+from deskfork.sandbox.frozen.frozen import Frozen
+from deskfork.sandbox.frozen.overlays import copy_empty_overlay
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Address, Claim
 from deskfork.sandbox.machine import MachineFiles, Start
-from deskfork.sandbox.overlays import copy_empty_overlay
 from deskfork.sandbox.running import RunningMachine, fork_files
 
 FORK_TIMEOUT_S = 60.0

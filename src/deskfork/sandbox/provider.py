@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from deskfork.core.errors import ConfigError, SandboxError
-from deskfork.sandbox.bake import bake, described
-from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.base import Sandbox, TemplateFacts
-from deskfork.sandbox.examined import ExaminedSandbox
-from deskfork.sandbox.final import FinalState
-from deskfork.sandbox.frozen import Frozen
+from deskfork.sandbox.final.examined import ExaminedSandbox
+from deskfork.sandbox.final.state import FinalState
+from deskfork.sandbox.frozen.frozen import Frozen
 from deskfork.sandbox.images.image import GuestImage, find_guest_image
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Claim, claim
 from deskfork.sandbox.reaper import Reaper
-from deskfork.sandbox.template import baked_directory, find_baked, find_template, recipe_named
-from deskfork.sandbox.template_build import build_template, time_cold_boot
+from deskfork.sandbox.templates.bake import bake, described
+from deskfork.sandbox.templates.baked import Baked, BakeOptions
+from deskfork.sandbox.templates.build import build_template, time_cold_boot
+from deskfork.sandbox.templates.template import baked_directory, find_baked, find_template, recipe_named
 from deskfork.sandbox.vm import VmSandbox
 
 EXAMINING_TEMPLATE = "desktop"

@@ -5,7 +5,7 @@ from pathlib import Path
 from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.sandbox.live import SandboxRecord, sandboxes_dir, take_abandoned
 from deskfork.sandbox.providers import docker_daemon, qemu
-from deskfork.sandbox.template_store import remove_partial
+from deskfork.sandbox.templates.store import remove_partial
 
 
 def prune(cache_dir: Path) -> list[str]:

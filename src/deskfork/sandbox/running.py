@@ -9,7 +9,7 @@ from typing import Self
 
 from deskfork.core.errors import HostDiskFull, SandboxError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
-from deskfork.sandbox.frozen import Frozen
+from deskfork.sandbox.frozen.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher, MachineProcess
 from deskfork.sandbox.machine import MachineFiles, MachineSpec, Start, qemu_arguments, require_usable_path
 from deskfork.transport.endpoint import TcpEndpoint

@@ -10,14 +10,14 @@ from deskfork.core.errors import ConfigError, SandboxError
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import Checkpoint, Sandbox, SandboxFacts
 from deskfork.sandbox.channels import Channels
-from deskfork.sandbox.checkpoint import take_checkpoint
-from deskfork.sandbox.final import FinalState, final_disk
+from deskfork.sandbox.final.sealing import end, flush
+from deskfork.sandbox.final.state import FinalState, final_disk
 from deskfork.sandbox.forking import fork_machine
-from deskfork.sandbox.frozen import Frozen
+from deskfork.sandbox.frozen.checkpoint import take_checkpoint
+from deskfork.sandbox.frozen.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Claim
 from deskfork.sandbox.running import RunningMachine
-from deskfork.sandbox.sealing import end, flush
 from deskfork.sandbox.vm_guest import VmGuest
 
 CHECKPOINT_TIMEOUT_S = 180.0

@@ -8,7 +8,7 @@ import shlex
 from pathlib import PurePosixPath
 
 from deskfork.sandbox.base import GUEST_DESKTOP
-from deskfork.tasks.schema import CONDA_SCRIPT, LaunchStep, SetupStep
+from deskfork.tasks.steps import CONDA_SCRIPT, LaunchStep, SetupStep
 
 SHOW = "/opt/deskfork/bin/show-in-jupyterlab"
 SAVE_TIMEOUT_S = 15.0

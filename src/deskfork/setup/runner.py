@@ -12,7 +12,7 @@ from deskfork.setup import jupyterlab
 from deskfork.setup.batch import Batch
 from deskfork.setup.browser import Tabs
 from deskfork.setup.launch import POLL_S, count_servers, start, wait_for_server, wait_for_window
-from deskfork.tasks.schema import (
+from deskfork.tasks.steps import (
     ActivateWindowStep,
     BrowserStep,
     CopyStep,

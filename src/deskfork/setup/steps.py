@@ -17,7 +17,7 @@ from deskfork.sandbox.base import Guest
 from deskfork.setup.batch import Batch, StepFailed
 from deskfork.setup.jupyterlab import wait_saved
 from deskfork.setup.runner import Runner
-from deskfork.tasks.schema import (
+from deskfork.tasks.steps import (
     ActivateWindowStep,
     BrowserStep,
     CopyStep,

@@ -6,7 +6,7 @@ from typing import Literal
 from deskfork.core.errors import ConfigError
 from deskfork.tasks.own import TASK_FILE, OwnTasks, own_examples
 from deskfork.tasks.source import TaskSource, resolve_id
-from deskfork.tasks.spider2v import EXAMPLES, Spider2VTasks
+from deskfork.tasks.spider2v.source import EXAMPLES, Spider2VTasks
 from deskfork.tasks.summary import TaskSummary
 
 __all__ = ["TaskSource", "TaskSummary", "open_source", "select"]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from deskfork.core.errors import ConfigError
 from deskfork.tasks.own import TASK_FILE, OwnTasks, own_examples
-from deskfork.tasks.schema import CONDA_SCRIPT
+from deskfork.tasks.steps import CONDA_SCRIPT
 
 Template = Literal["desktop", "jupyter"]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -4,7 +4,8 @@ import hashlib
 import json
 
 from deskfork.core.errors import TaskError
-from deskfork.tasks.schema import CopyStep, ScriptStep, SetupStep, SupplyStep, Task
+from deskfork.tasks.schema import Task
+from deskfork.tasks.steps import CopyStep, ScriptStep, SetupStep, SupplyStep
 
 _FORMAT = 1
 """Counted up when the same steps leave another desktop than they did."""

@@ -10,8 +10,8 @@ from pydantic import Field
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import InfraError, TaskError
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.base import Sandbox, SandboxProvider
+from deskfork.sandbox.templates.baked import Baked, BakeOptions
 from deskfork.setup.steps import run_setup
 from deskfork.tasks.load import ALL, open_source, select
 from deskfork.tasks.schema import Task

@@ -10,7 +10,7 @@ from deskfork.evaluation.judge import judge
 from deskfork.records.paths import AttemptPaths
 from deskfork.records.trial import Verdict
 from deskfork.sandbox.base import Sandbox, SandboxProvider
-from deskfork.sandbox.final import FinalState, load_state
+from deskfork.sandbox.final.state import FinalState, load_state
 from deskfork.tasks.schema import Task
 
 SEAL_TIMEOUT_S = 120.0

@@ -18,8 +18,7 @@ from deskfork.evaluation.metrics.tables import compare_csv
 from deskfork.evaluation.metrics.text import compare_text_file
 from deskfork.evaluation.mutations import mutate
 from deskfork.evaluation.original import original_file
-from deskfork.tasks.load import open_source
-from deskfork.tasks.schema import (
+from deskfork.tasks.checks import (
     AreJupyterOutputsCleared,
     Check,
     CompareCsv,
@@ -31,8 +30,9 @@ from deskfork.tasks.schema import (
     GuestFile,
     HostFile,
     IsJupyterCellExecuted,
-    Task,
 )
+from deskfork.tasks.load import open_source
+from deskfork.tasks.schema import Task
 
 CHECKOUT = Path(os.environ.get("SPIDER2V", Path(__file__).parents[3] / "../shared/spider2-v"))
 pytestmark = pytest.mark.skipif(

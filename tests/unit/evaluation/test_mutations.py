@@ -11,8 +11,9 @@ from deskfork.evaluation.evidence import Evidence, EvidenceIndex, KeptFile, keep
 from deskfork.evaluation.judge import judge
 from deskfork.evaluation.mutations import mutate
 from deskfork.evaluation.original import original_file
+from deskfork.tasks.checks import Check, GuestFile, HostFile
 from deskfork.tasks.load import open_source
-from deskfork.tasks.schema import Check, GuestFile, HostFile, Task
+from deskfork.tasks.schema import Task
 
 SPIDER2V = Path(os.environ.get("SPIDER2V") or Path(__file__).parents[4] / "shared" / "spider2-v")
 needs_checkout = pytest.mark.skipif(not SPIDER2V.is_dir(), reason="no Spider2-V checkout: give one by SPIDER2V=PATH")

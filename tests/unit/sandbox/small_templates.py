@@ -4,12 +4,12 @@ import struct
 from datetime import UTC, datetime
 from pathlib import Path
 
-from deskfork.sandbox.frozen import FROZEN_NAMES, read_frozen, write_manifest
-from deskfork.sandbox.frozen_files import FrozenFile, describe_files, file_sha256
+from deskfork.sandbox.frozen.files import FrozenFile, describe_files, file_sha256
+from deskfork.sandbox.frozen.frozen import FROZEN_NAMES, read_frozen, write_manifest
+from deskfork.sandbox.frozen.manifest import BakedFrom, FrozenManifest
+from deskfork.sandbox.frozen.mapped_ram import PAGE, state_sha256
 from deskfork.sandbox.machine import MachineSpec
-from deskfork.sandbox.manifest import BakedFrom, FrozenManifest
-from deskfork.sandbox.mapped_ram import PAGE, state_sha256
-from deskfork.sandbox.template import baked_directory
+from deskfork.sandbox.templates.template import baked_directory
 
 SPEC = MachineSpec(memory_mib=1024)
 _BITMAP, _PAGES = 4096, 1 << 20

@@ -8,10 +8,10 @@ import pytest
 from small_templates import write_baked, write_booted
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen import MANIFEST_NAME, read_frozen
-from deskfork.sandbox.template import find_baked
-from deskfork.sandbox.template_list import list_templates
-from deskfork.sandbox.template_use import is_used
+from deskfork.sandbox.frozen.frozen import MANIFEST_NAME, read_frozen
+from deskfork.sandbox.templates.listing import list_templates
+from deskfork.sandbox.templates.template import find_baked
+from deskfork.sandbox.templates.use import is_used
 
 PAGES = 1 << 20
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.mapped_ram import PAGE, MappedRam, compare, count_pages, state_sha256, write_delta
+from deskfork.sandbox.frozen.mapped_ram import PAGE, MappedRam, compare, count_pages, state_sha256, write_delta
 
 COUNT = 64
 MEMORY = COUNT * PAGE

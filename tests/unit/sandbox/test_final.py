@@ -7,9 +7,9 @@ import pytest
 from small_templates import write_booted
 
 from deskfork.core.errors import ConfigError, SandboxError
-from deskfork.sandbox.final import FinalState, final_disk, load_state
-from deskfork.sandbox.frozen import read_frozen
-from deskfork.sandbox.masks import is_masked
+from deskfork.sandbox.final.masks import is_masked
+from deskfork.sandbox.final.state import FinalState, final_disk, load_state
+from deskfork.sandbox.frozen.frozen import read_frozen
 from deskfork.sandbox.running import create_overlay
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen import MANIFEST_NAME, Frozen, read_frozen, write_manifest
-from deskfork.sandbox.frozen_files import copy_sparse, describe_files
+from deskfork.sandbox.frozen.files import copy_sparse, describe_files
+from deskfork.sandbox.frozen.frozen import MANIFEST_NAME, Frozen, read_frozen, write_manifest
+from deskfork.sandbox.frozen.manifest import FrozenManifest
 from deskfork.sandbox.machine import MachineSpec
-from deskfork.sandbox.manifest import FrozenManifest
 
 NAMES = ("memory", "state", "disk.qcow2", "overlay.qcow2")
 BLOCK = 4096

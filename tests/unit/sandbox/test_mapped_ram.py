@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.mapped_ram import keep_out_of_bitmap
+from deskfork.sandbox.frozen.mapped_ram import keep_out_of_bitmap
 
 PAGE = 4096
 MEMORY = 1 << 16

@@ -8,8 +8,8 @@ import pytest
 from small_templates import write_booted
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen import read_frozen
-from deskfork.sandbox.overlays import backing_name, copy_empty_overlay, name_from, set_backing
+from deskfork.sandbox.frozen.frozen import read_frozen
+from deskfork.sandbox.frozen.overlays import backing_name, copy_empty_overlay, name_from, set_backing
 from deskfork.sandbox.running import create_overlay
 
 needs_qemu_img = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")

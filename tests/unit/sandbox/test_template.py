@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from deskfork.core.errors import ConfigError
-from deskfork.sandbox.template import RECIPES, recipe_named
+from deskfork.sandbox.templates.template import RECIPES, recipe_named
 
 _SHOW = """
 from pathlib import Path
 from deskfork.sandbox.accel import Acceleration
 from deskfork.sandbox.images.image import GuestImage
-from deskfork.sandbox.template import recipe_named, template_directory
+from deskfork.sandbox.templates.template import recipe_named, template_directory
 
 
 class Launcher:

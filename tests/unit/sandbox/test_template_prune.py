@@ -7,11 +7,11 @@ import pytest
 from small_templates import write_baked, write_booted
 
 from deskfork.core.errors import ConfigError, SandboxError
-from deskfork.sandbox.frozen import read_frozen
+from deskfork.sandbox.frozen.frozen import read_frozen
 from deskfork.sandbox.live import claim
-from deskfork.sandbox.template_list import list_templates
-from deskfork.sandbox.template_prune import Removal, plan_removal, prunable, remove_templates
-from deskfork.sandbox.template_store import remove_partial, retire_outdated, store
+from deskfork.sandbox.templates.listing import list_templates
+from deskfork.sandbox.templates.prune import Removal, plan_removal, prunable, remove_templates
+from deskfork.sandbox.templates.store import remove_partial, retire_outdated, store
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.template_use import is_used, retire, use
+from deskfork.sandbox.templates.use import is_used, retire, use
 
 _HOLD = """
 import sys
 from pathlib import Path
-from deskfork.sandbox.template_use import use
+from deskfork.sandbox.templates.use import use
 use(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -12,7 +12,7 @@ from deskfork.sandbox.base import GUEST_DESKTOP, Sandbox
 from deskfork.sandbox.fake.provider import FakeProvider
 from deskfork.setup.jupyterlab import jupyterlab_target
 from deskfork.setup.steps import SetupOutcome, run_post_setup, run_setup
-from deskfork.tasks.schema import (
+from deskfork.tasks.steps import (
     ActivateWindowStep,
     BrowserStep,
     CopyStep,

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from checkouts import TASK, judged, step, write_checkout
 
-from deskfork.tasks.foreign import ForeignStep
-from deskfork.tasks.foreign_steps import translate_step
+from deskfork.tasks.checks import GuestFile
 from deskfork.tasks.load import open_source
-from deskfork.tasks.schema import ActivateWindowStep, ExecuteStep, GuestFile, LaunchStep, SetupStep, SleepStep
+from deskfork.tasks.spider2v.foreign import ForeignStep
+from deskfork.tasks.spider2v.steps import translate_step
+from deskfork.tasks.steps import ActivateWindowStep, ExecuteStep, LaunchStep, SetupStep, SleepStep
 
 GOLD = TASK["evaluator"]["expected"]
 

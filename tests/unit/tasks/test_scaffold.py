@@ -6,11 +6,12 @@ from typing import Any, Literal, get_args
 import pytest
 
 from deskfork.core.errors import ConfigError
+from deskfork.tasks.checks import Check, Nothing
 from deskfork.tasks.load import open_source
 from deskfork.tasks.own import own_examples
 from deskfork.tasks.scaffold import make_task
-from deskfork.tasks.schema import Check, Nothing, SetupStep
 from deskfork.tasks.solution import read_cells
+from deskfork.tasks.steps import SetupStep
 
 
 @pytest.mark.parametrize("template", ["desktop", "jupyter"])

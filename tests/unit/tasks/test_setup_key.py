@@ -7,19 +7,10 @@ from typing import Any
 import pytest
 
 from deskfork.core.errors import TaskError
-from deskfork.tasks.schema import (
-    BrowserStep,
-    CheckIncludeExclude,
-    CopyStep,
-    EvaluatorSpec,
-    GuestFile,
-    IncludeExclude,
-    LaunchStep,
-    ScriptStep,
-    SetupStep,
-    Task,
-)
+from deskfork.tasks.checks import CheckIncludeExclude, EvaluatorSpec, GuestFile, IncludeExclude
+from deskfork.tasks.schema import Task
 from deskfork.tasks.setup_key import setup_key
+from deskfork.tasks.steps import BrowserStep, CopyStep, LaunchStep, ScriptStep, SetupStep
 
 DESKTOP = PurePosixPath("/home/user/Desktop")
 EVALUATOR = EvaluatorSpec(

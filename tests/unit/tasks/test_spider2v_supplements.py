@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from deskfork.core.errors import TaskError
-from deskfork.tasks.cal_housing import COLUMNS, ROWS, cached_table
-from deskfork.tasks.spider2v_supplements import HOUSING_NAME, START_WEB, page_of, supply_steps
+from deskfork.tasks.spider2v.cal_housing import COLUMNS, ROWS, cached_table
+from deskfork.tasks.spider2v.supplements import HOUSING_NAME, START_WEB, page_of, supply_steps
 
 HOUSING_TASK = "30f3108a-0432-46b4-88cf-49acb42ad39b"
 PAGE_TASK = "20030405-417c-425b-ab3f-6506b265ec85"

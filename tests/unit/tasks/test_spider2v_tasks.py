@@ -8,21 +8,16 @@ from typing import Any
 import pytest
 
 from deskfork.core.errors import ConfigError, TaskError
-from deskfork.tasks.load import open_source
-from deskfork.tasks.schema import (
-    ActivateWindowStep,
-    BrowserStep,
+from deskfork.tasks.checks import (
     CompareNotebookOutputs,
     CompareTextFile,
-    CopyStep,
-    ExecuteStep,
     IsExpectedUrlPatternMatch,
     IsJupyterCellExecuted,
-    LaunchStep,
-    ScriptStep,
 )
+from deskfork.tasks.load import open_source
 from deskfork.tasks.solution import read_cells
-from deskfork.tasks.spider2v import Spider2VTasks
+from deskfork.tasks.spider2v.source import Spider2VTasks
+from deskfork.tasks.steps import ActivateWindowStep, BrowserStep, CopyStep, ExecuteStep, LaunchStep, ScriptStep
 
 REPOSITORY = Path(__file__).parents[3]
 CHECKOUT = Path(os.environ.get("SPIDER2V", REPOSITORY / "../shared/spider2-v"))

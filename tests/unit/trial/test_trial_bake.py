@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deskfork.core.errors import TaskError
-from deskfork.sandbox.baked import BakeOptions
 from deskfork.sandbox.fake.provider import FakeProvider
+from deskfork.sandbox.templates.baked import BakeOptions
 from deskfork.tasks.load import open_source
 from deskfork.tasks.setup_key import setup_key
 from deskfork.trial.bake import BakeResult, bake_tasks

@@ -11,8 +11,8 @@ from deskfork.sandbox.base import GUEST_HOME, MAX_FETCH_BYTES, Checkpoint, Sandb
 from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.sandbox.fake.machine import FakeMachine, copy_tree
 from deskfork.sandbox.fake.sandbox import FakeOwner, FakeSandbox
-from deskfork.sandbox.final import FinalState
-from deskfork.sandbox.masks import MASKED, OWN, SAFE_ENV, is_masked
+from deskfork.sandbox.final.masks import MASKED, OWN, SAFE_ENV, is_masked
+from deskfork.sandbox.final.state import FinalState
 
 
 class ExaminedFake(FakeSandbox):

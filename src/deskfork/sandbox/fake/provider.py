@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from deskfork.core.errors import ConfigError, SandboxError
-from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.base import Sandbox, SandboxFacts, TemplateFacts
 from deskfork.sandbox.fake.examined import ExaminedFake
 from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.sandbox.fake.kernel import kill_marked
 from deskfork.sandbox.fake.machine import locked
 from deskfork.sandbox.fake.sandbox import FAKE_IMAGE, FOLDER_PREFIX, OWNER_LOCK, FakeSandbox
-from deskfork.sandbox.final import FinalState
+from deskfork.sandbox.final.state import FinalState
+from deskfork.sandbox.templates.baked import Baked, BakeOptions
 
 _OPENED = {"desktop": frozenset[str](), "jupyter": frozenset({"jupyterlab", "browser"})}
 

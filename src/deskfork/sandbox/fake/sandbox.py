@@ -20,7 +20,7 @@ from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.sandbox.fake.kernel import kill_marked
 from deskfork.sandbox.fake.kernel_client import FakeKernel, KernelHome
 from deskfork.sandbox.fake.machine import FakeMachine, copy_tree, locked, tree_bytes
-from deskfork.sandbox.final import FinalState
+from deskfork.sandbox.final.state import FinalState
 
 FOLDER_PREFIX = "deskfork-fake-"
 OWNER_LOCK = "owner.lock"

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from deskfork.core.config import StrictModel
-from deskfork.sandbox.frozen_files import FrozenFile
+from deskfork.sandbox.frozen.files import FrozenFile
 from deskfork.sandbox.machine import MachineSpec
 
 MemoryForm = Literal["own", "full", "delta"]

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from deskfork.core.errors import SandboxError
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.baked import Baked, BakeOptions
 from deskfork.sandbox.base import Sandbox
-from deskfork.sandbox.frozen import Frozen, write_manifest
-from deskfork.sandbox.frozen_files import FrozenFile, file_sha256, occupied_bytes, remove_folder
-from deskfork.sandbox.manifest import BakedFrom, FrozenManifest
-from deskfork.sandbox.mapped_ram import (
+from deskfork.sandbox.frozen.files import FrozenFile, file_sha256, occupied_bytes, remove_folder
+from deskfork.sandbox.frozen.frozen import Frozen, write_manifest
+from deskfork.sandbox.frozen.manifest import BakedFrom, FrozenManifest
+from deskfork.sandbox.frozen.mapped_ram import (
     MappedRam,
     compare,
     count_pages,
@@ -22,10 +21,11 @@ from deskfork.sandbox.mapped_ram import (
     state_sha256,
     write_delta,
 )
-from deskfork.sandbox.overlays import name_from, set_backing
+from deskfork.sandbox.frozen.overlays import name_from, set_backing
 from deskfork.sandbox.running import RunningMachine, create_overlay, settle
-from deskfork.sandbox.template import baked_directory
-from deskfork.sandbox.template_store import partial_directory, require_space, store
+from deskfork.sandbox.templates.baked import Baked, BakeOptions
+from deskfork.sandbox.templates.store import partial_directory, require_space, store
+from deskfork.sandbox.templates.template import baked_directory
 from deskfork.sandbox.vm import VmSandbox
 
 SETTLE_TIMEOUT_S = 180.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError, SandboxError
-from deskfork.sandbox.frozen import Frozen, read_frozen
+from deskfork.sandbox.frozen.frozen import Frozen, read_frozen
 from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.machine import MachineSpec

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from deskfork.core.errors import SandboxError, TransportError
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.frozen import Frozen
-from deskfork.sandbox.frozen_files import copy_sparse, describe_files
+from deskfork.sandbox.frozen.files import copy_sparse, describe_files
+from deskfork.sandbox.frozen.frozen import Frozen
+from deskfork.sandbox.frozen.mapped_ram import keep_out_of_bitmap
 from deskfork.sandbox.live import claim
-from deskfork.sandbox.mapped_ram import keep_out_of_bitmap
 from deskfork.sandbox.running import RunningMachine, create_overlay
 
 

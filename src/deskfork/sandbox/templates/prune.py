@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deskfork.core.errors import ConfigError, SandboxError
-from deskfork.sandbox.template_list import TemplateSummary, list_templates
-from deskfork.sandbox.template_use import retire
+from deskfork.sandbox.templates.listing import TemplateSummary, list_templates
+from deskfork.sandbox.templates.use import retire
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,9 @@ import yaml
 from pydantic import ValidationError
 
 from deskfork.core.errors import ConfigError, TaskError
-from deskfork.tasks.foreign import ForeignTask, Unsupported
-from deskfork.tasks.foreign_checks import translate_evaluator
-from deskfork.tasks.foreign_steps import translate_step
-from deskfork.tasks.index import IndexedTask, read_index
-from deskfork.tasks.needs import describe_needs, find_needs
+from deskfork.tasks.checks import EvaluatorSpec
 from deskfork.tasks.own import own_examples
-from deskfork.tasks.schema import BrowserStep, EvaluatorSpec, LaunchStep, SetupStep, Task
+from deskfork.tasks.schema import Task
 from deskfork.tasks.source import (
     MAX_TASK_BYTES,
     Ids,
@@ -27,7 +23,13 @@ from deskfork.tasks.source import (
     read_bounded,
     resolve_id,
 )
-from deskfork.tasks.spider2v_supplements import supply_steps, with_supplies
+from deskfork.tasks.spider2v.checks import translate_evaluator
+from deskfork.tasks.spider2v.foreign import ForeignTask, Unsupported
+from deskfork.tasks.spider2v.index import IndexedTask, read_index
+from deskfork.tasks.spider2v.needs import describe_needs, find_needs
+from deskfork.tasks.spider2v.steps import translate_step
+from deskfork.tasks.spider2v.supplements import supply_steps, with_supplies
+from deskfork.tasks.steps import BrowserStep, LaunchStep, SetupStep
 from deskfork.tasks.summary import TaskSummary
 
 EXAMPLES = "evaluation_examples/examples"

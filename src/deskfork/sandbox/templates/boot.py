@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from deskfork.core.errors import BootTimeout, SandboxError, TransportError
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.channels import Channels
+from deskfork.sandbox.frozen.manifest import FrozenManifest
 from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Claim
 from deskfork.sandbox.machine import MachineFiles, Start
-from deskfork.sandbox.manifest import FrozenManifest
 from deskfork.sandbox.running import RunningMachine, create_overlay, settle
-from deskfork.sandbox.template import OPEN_TIMEOUT_S, Recipe, machine_spec
+from deskfork.sandbox.templates.template import OPEN_TIMEOUT_S, Recipe, machine_spec
 from deskfork.transport.endpoint import TcpEndpoint
 from deskfork.transport.observer import GuestHealth
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen import MANIFEST_NAME
-from deskfork.sandbox.frozen_files import remove_folder
+from deskfork.sandbox.frozen.files import remove_folder
+from deskfork.sandbox.frozen.frozen import MANIFEST_NAME
+from deskfork.sandbox.frozen.manifest import BakedFrom, FrozenManifest
 from deskfork.sandbox.live import live_records
 from deskfork.sandbox.machine import MachineSpec
-from deskfork.sandbox.manifest import BakedFrom, FrozenManifest
-from deskfork.sandbox.template import BAKED_MARK, templates_dir
-from deskfork.sandbox.template_use import is_used, retire
+from deskfork.sandbox.templates.template import BAKED_MARK, templates_dir
+from deskfork.sandbox.templates.use import is_used, retire
 
 
 def partial_directory(target: Path, sandbox_id: str) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deskfork.core.errors import SandboxError
 from deskfork.core.waiting import Deadline, wait_until
-from deskfork.sandbox.frozen_files import remove_folder
+from deskfork.sandbox.frozen.files import remove_folder
 
 RETIRED_SUFFIX = ".old"
 """Ends the name of a folder that is just being removed."""

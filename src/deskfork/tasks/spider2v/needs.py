@@ -7,9 +7,9 @@ of them want an account), desktop_env/configs and desktop_env/evaluators/getters
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from deskfork.tasks.foreign import ForeignTask
-from deskfork.tasks.foreign_checks import KNOWN_EXPECTED, KNOWN_METRICS, KNOWN_RESULTS
-from deskfork.tasks.foreign_steps import KNOWN_STEPS
+from deskfork.tasks.spider2v.checks import KNOWN_EXPECTED, KNOWN_METRICS, KNOWN_RESULTS
+from deskfork.tasks.spider2v.foreign import ForeignTask
+from deskfork.tasks.spider2v.steps import KNOWN_STEPS
 from deskfork.tasks.summary import Need, NeedKind
 
 APPLICATIONS_HERE = frozenset({"jupyter", "chromium", "terminal", "sqlite3"})

@@ -17,12 +17,12 @@ from deskfork.core.types import CellResult, CommandResult
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import GUEST_HOME, MAX_FETCH_BYTES, Checkpoint, Sandbox
 from deskfork.sandbox.channels import Channels
-from deskfork.sandbox.final import FinalState
+from deskfork.sandbox.final.masks import MASKED, SAFE_ENV, is_masked
+from deskfork.sandbox.final.state import FinalState
 from deskfork.sandbox.forking import fork_machine
-from deskfork.sandbox.frozen import Frozen
+from deskfork.sandbox.frozen.frozen import Frozen
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import Claim
-from deskfork.sandbox.masks import MASKED, SAFE_ENV, is_masked
 from deskfork.sandbox.running import RunningMachine, create_overlay
 from deskfork.sandbox.vm import VmSandbox
 

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen import Frozen
+from deskfork.sandbox.frozen.frozen import Frozen
 
 # Source: QEMU, docs/interop/qcow2.txt: magic, version, offset and length of the backing file's name; big-endian.
 _QCOW2 = struct.Struct(">4sIQI")

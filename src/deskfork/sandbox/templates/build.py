@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen import FROZEN_NAMES, Frozen, read_frozen, write_manifest
-from deskfork.sandbox.frozen_files import FrozenFile, describe_files, remove_folder
+from deskfork.sandbox.frozen.files import FrozenFile, describe_files, remove_folder
+from deskfork.sandbox.frozen.frozen import FROZEN_NAMES, Frozen, read_frozen, write_manifest
+from deskfork.sandbox.frozen.overlays import name_from, set_backing
 from deskfork.sandbox.images.image import GuestImage
 from deskfork.sandbox.launcher import Launcher
 from deskfork.sandbox.live import claim
-from deskfork.sandbox.overlays import name_from, set_backing
 from deskfork.sandbox.running import create_overlay
-from deskfork.sandbox.template import Recipe, machine_spec, template_directory
-from deskfork.sandbox.template_boot import TemplateBoot
-from deskfork.sandbox.template_store import partial_directory, require_space, require_unused, retire_outdated, store
+from deskfork.sandbox.templates.boot import TemplateBoot
+from deskfork.sandbox.templates.store import partial_directory, require_space, require_unused, retire_outdated, store
+from deskfork.sandbox.templates.template import Recipe, machine_spec, template_directory
 
 
 def build_template(

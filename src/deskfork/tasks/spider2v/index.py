@@ -11,8 +11,8 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from deskfork.core.errors import TaskError
-from deskfork.tasks.needs import ANY_ACCOUNT, application_need
 from deskfork.tasks.source import explain, read_bounded
+from deskfork.tasks.spider2v.needs import ANY_ACCOUNT, application_need
 from deskfork.tasks.summary import Need
 
 FOLDER = "evaluation_examples"

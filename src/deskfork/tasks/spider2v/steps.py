@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from deskfork.tasks.foreign import ForeignStep, Unsupported, on_host, only
-from deskfork.tasks.schema import (
+from deskfork.tasks.source import explain
+from deskfork.tasks.spider2v.foreign import ForeignStep, Unsupported, on_host, only
+from deskfork.tasks.steps import (
     ActivateWindowStep,
     BrowserStep,
     CopyStep,
@@ -21,7 +22,6 @@ from deskfork.tasks.schema import (
     SetupStep,
     SleepStep,
 )
-from deskfork.tasks.source import explain
 
 EXECUTE_TIMEOUT_S = 300.0
 """Upstream's server in the guest ends a command after this many seconds."""

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from deskfork.core.atomic import write_atomic
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen_files import file_sha256
-from deskfork.sandbox.manifest import FrozenManifest, MemoryForm
-from deskfork.sandbox.mapped_ram import state_sha256
-from deskfork.sandbox.template_use import use
+from deskfork.sandbox.frozen.files import file_sha256
+from deskfork.sandbox.frozen.manifest import FrozenManifest, MemoryForm
+from deskfork.sandbox.frozen.mapped_ram import state_sha256
+from deskfork.sandbox.templates.use import use
 
 MANIFEST_NAME = "manifest.json"
 FROZEN_NAMES: dict[MemoryForm, tuple[str, ...]] = {

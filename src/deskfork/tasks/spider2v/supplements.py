@@ -22,8 +22,8 @@ from typing import Any
 from deskfork.core.atomic import write_atomic
 from deskfork.core.config import cache_dir
 from deskfork.core.errors import TaskError
-from deskfork.tasks.cal_housing import cached_table
-from deskfork.tasks.schema import CopyStep, SetupStep, SupplyStep
+from deskfork.tasks.spider2v.cal_housing import cached_table
+from deskfork.tasks.steps import CopyStep, SetupStep, SupplyStep
 
 DATASETS_VARIABLE = "DESKFORK_DATASETS"
 HOUSING_NAME = "cal_housing.data.gz"

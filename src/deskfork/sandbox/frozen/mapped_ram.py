@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from deskfork.core.errors import SandboxError
-from deskfork.sandbox.frozen_files import copy_data
+from deskfork.sandbox.frozen.files import copy_data
 
 PAGE = 4096
 _RAM_NAME = b"pc.ram"

@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from deskfork.tasks.foreign import ForeignEvaluator, Parameters, Unsupported, on_host, only
-from deskfork.tasks.foreign_steps import translate_step
-from deskfork.tasks.schema import Check, EvaluatorSpec
+from deskfork.tasks.checks import Check, EvaluatorSpec
 from deskfork.tasks.source import explain
+from deskfork.tasks.spider2v.foreign import ForeignEvaluator, Parameters, Unsupported, on_host, only
+from deskfork.tasks.spider2v.steps import translate_step
 
 _CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 _Getter = Callable[[dict[str, Any]], dict[str, Any]]

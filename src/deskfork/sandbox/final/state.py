@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError
 from deskfork.core.atomic import write_atomic
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError, SandboxError
-from deskfork.sandbox.frozen import Frozen, read_frozen
-from deskfork.sandbox.frozen_files import copy_sparse
-from deskfork.sandbox.overlays import backing_name
+from deskfork.sandbox.frozen.files import copy_sparse
+from deskfork.sandbox.frozen.frozen import Frozen, read_frozen
+from deskfork.sandbox.frozen.overlays import backing_name
 
 FINAL_NAME = "final-state.json"
 _DISK_NAMES = {"disk": "disk.qcow2", "folder": "disk"}

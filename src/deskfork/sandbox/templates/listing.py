@@ -6,11 +6,11 @@ from typing import Literal
 
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import DeskforkError
-from deskfork.sandbox.frozen import MANIFEST_NAME, Frozen, read_frozen
-from deskfork.sandbox.frozen_files import occupied_bytes
-from deskfork.sandbox.manifest import FrozenManifest
-from deskfork.sandbox.template import BAKED_MARK, templates_dir
-from deskfork.sandbox.template_use import is_used
+from deskfork.sandbox.frozen.files import occupied_bytes
+from deskfork.sandbox.frozen.frozen import MANIFEST_NAME, Frozen, read_frozen
+from deskfork.sandbox.frozen.manifest import FrozenManifest
+from deskfork.sandbox.templates.template import BAKED_MARK, templates_dir
+from deskfork.sandbox.templates.use import is_used
 
 
 class TemplateSummary(StrictModel):

@@ -1,0 +1,1 @@
+"""Templates: built, baked, listed, pruned."""
