@@ -36,7 +36,8 @@ HOMES = {
 }
 # The process in which the fake provider runs trusted cells, in the place of a guest.
 CELL_PROCESS = "deskfork/sandbox/fake/kernel.py"
-SLEEPS = ("deskfork/core/waiting.py",)
+# The guest imports nothing of deskfork, so it has a wait of its own.
+SLEEPS = ("deskfork/core/waiting.py", "deskfork_guest/page.py")
 CATCHES_EVERYTHING = ("deskfork/trial/", "deskfork/cli/main.py")
 RUNS_TEXT = {"eval", "exec", "compile", "__import__"}
 UNPICKLES = {"pickle", "cloudpickle", "dill", "shelve", "marshal", "joblib"}
