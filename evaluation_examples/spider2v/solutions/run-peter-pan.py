@@ -22,7 +22,8 @@ print(in_jupyter("pip install nltk"))
 # %%
 print(in_jupyter("python -m nltk.downloader stopwords"))
 # %%
-# JupyterLab keeps the lines of a page from the web, which end with CR LF, as a person sees them; nbconvert does not.
+# In JupyterLab, which shows and keeps a printed CR LF, as the page's lines end, as one line's end: nbconvert does not.
+subprocess.run(["wmctrl", "-a", "JupyterLab"], check=True, timeout=60)
 wait_shown(path)
 # %%
 wait_kernel(path)
