@@ -1,0 +1,35 @@
+"""Copies the cells of notebook_2 behind the last one of notebook_1, and runs them all."""
+
+# %% include jupyterlab.py
+# %%
+first, second = DESKTOP / "notebook_1.ipynb", DESKTOP / "notebook_2.ipynb"
+wait_shown(first)
+# %%
+wait_kernel(first)
+focus_page()
+# %%
+open_path(second.name)
+# %%
+shown = wait_kernel(second)
+press("escape")
+press("ctrl", "a")
+still(shown, 1_000)
+press("c")
+# %%
+press("ctrl", "shift", "[")
+wait_shown(first)
+press("escape")
+for _ in range(len(notebook(first)["cells"])):
+    press("down")
+shown = still()
+press("v")
+still(shown, 1_000)
+# %%
+total = len(notebook(first)["cells"]) + len(notebook(second)["cells"])
+save(first, lambda saved: len(saved["cells"]) == total)
+# %%
+palette("run all cells")
+wait_kernel(first)
+save(first, has_run)
+# %%
+final_answer("notebook_1 ends with the cells of notebook_2, and all of them have been run")

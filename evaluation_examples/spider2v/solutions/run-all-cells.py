@@ -1,0 +1,19 @@
+"""Runs all cells of the open notebook by the command palette, and saves it."""
+
+# %% include jupyterlab.py
+# %%
+path = Path.home() / "Downloads/sports-products.ipynb"
+wait_shown(path)
+# %%
+wait_kernel(path)
+focus_page()
+# %%
+palette("run all cells")
+wait("the first cell to run", lambda: kernel_of(path) == "busy")
+# %%
+wait(f"the kernel of {path}", lambda: kernel_of(path) == "idle", timeout_s=290)
+# %%
+wait_kernel(path)
+save(path, has_run)
+# %%
+final_answer("all cells of sports-products.ipynb have been run")
