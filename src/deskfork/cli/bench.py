@@ -1,6 +1,7 @@
 """`deskfork bench`: deskfork measured on the machine at hand."""
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,6 +42,34 @@ def sandbox(
                 for key, item in found.model_dump().items()
             ]
             print_table([name, "median", "min", "max", "n"], rows)
+
+
+@app.command("tasks")
+def tasks(
+    source: Annotated[Path | None, typer.Option(help="A Spider2-V checkout, or a folder of tasks.")] = None,
+    tasks: Annotated[str, typer.Option(help="`all`, or ids and prefixes with commas between.")] = "all",
+    provider: Annotated[str, typer.Option(help="auto, docker or qemu.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure each task from its fork until an agent may start, and again where it was baked."""
+    from deskfork.bench.tasks import bench_tasks
+
+    with progress_log() as say, open_vm_provider(provider, cache_dir()) as opened:
+        times = bench_tasks(source, tasks, opened, say)
+    if json:
+        print_json(times.model_dump(mode="json"))
+        return
+    rows = [
+        [each.task[:8], *map(_seconds, (each.ready_s, each.fork_s, each.baked_s)), each.error] for each in times.tasks
+    ]
+    for name in ("median", "max"):
+        ready, baked = (float(getattr(figure, name)) if figure else None for figure in (times.ready_s, times.baked_s))
+        rows.append([name, _seconds(ready), "", _seconds(baked), ""])
+    print_table(["task", "ready, s", "of it fork, s", "baked, s", ""], rows)
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _tell(say: Say, name: str, line: str) -> None:
