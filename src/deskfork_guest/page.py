@@ -17,8 +17,8 @@ class Unavailable(Exception):
     """What we asked for did not answer (yet), or not as hoped."""
 
 
-def evaluate(expression: str, timeout_s: float) -> Any:
-    """Return the value of a JavaScript expression in JupyterLab's page, which is brought to the front.
+def evaluate(expression: str, timeout_s: float, *, in_front: bool = True) -> Any:
+    """Return the value of a JavaScript expression in JupyterLab's page, brought to the front before if `in_front`.
 
     Raises:
         Unavailable: There is no such page, or the expression threw, or did not come to an end.
@@ -28,7 +28,8 @@ def evaluate(expression: str, timeout_s: float) -> Any:
     try:
         connection = websocket.create_connection(address, timeout=timeout_s, suppress_origin=True)
         try:
-            _command(connection, 1, "Page.bringToFront", {}, deadline)
+            if in_front:
+                _command(connection, 1, "Page.bringToFront", {}, deadline)
             request = {"expression": expression, "awaitPromise": True, "returnByValue": True}
             reply = _command(connection, 2, "Runtime.evaluate", request, deadline)
         finally:
