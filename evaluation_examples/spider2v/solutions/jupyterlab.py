@@ -237,3 +237,23 @@ def save(path, is_as_wanted, timeout_s=240):
 def has_run(saved):
     """Whether each code cell of a notebook has been run."""
     return all(cell["execution_count"] for cell in saved["cells"] if cell["cell_type"] == "code" and cell["source"])
+
+
+def focus_terminal():
+    """Click into the desktop's terminal window, which has the keyboard then."""
+
+    def window():
+        listing = subprocess.run(["wmctrl", "-lxG"], capture_output=True, text=True, timeout=60).stdout
+        rows = [line.split() for line in listing.splitlines()]
+        return next((row for row in rows if "terminal" in row[6].lower()), None)
+
+    row = wait("a terminal window", window)
+    left, top, width, height = map(int, row[2:6])
+    still()
+    pyautogui.click(left + width // 2, top + height // 2)
+    asked = ["xdotool", "getactivewindow"]
+    wait(
+        "the terminal in front",
+        lambda: int(subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout or 0) == int(row[0], 16),
+    )
+    still()
