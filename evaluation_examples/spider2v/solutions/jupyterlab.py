@@ -24,6 +24,7 @@ PALETTE_FIELD = (394, 148), (600, 134)  # on the frame of the command palette's 
 PALETTE_FIRST = (400, 169, 880, 189)  # the row that Enter runs
 PALETTE_REST = (400, 240, 880, 400)  # where the list goes on when it has more than three rows
 SELECTED = (25, 118, 210)  # JupyterLab's blue, of a list's chosen row
+SPINNER, ORANGE = (745, 415, 795, 470), (243, 118, 38)  # where a file that loads has JupyterLab's turning arc
 CARET_PX = 80  # a blinking caret changes fewer pixels than anything else that moves
 
 
@@ -185,6 +186,7 @@ def wait_shown(path):
     """Wait until JupyterLab shows a file, whose name the window's title begins with; return the screen."""
     name = Path(path).name[:10]
     wait(f"{name} in the window's title", lambda: active_title().startswith(name))
+    wait(f"{name} to be loaded", lambda: count_colour(grab(SPINNER), ORANGE) == 0)
     return still()
 
 

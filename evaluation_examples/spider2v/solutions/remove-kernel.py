@@ -1,20 +1,15 @@
-"""Removes the kernel spec by the name under which it is installed."""
+"""Removes the kernel in the terminal that is open, and answers its question."""
 
+# %% include jupyterlab.py
 # %%
-import json
-import subprocess
-
-
-def in_jupyter(command):
-    script = f"source ~/anaconda3/etc/profile.d/conda.sh && conda activate jupyter && {command}"
-    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, timeout=240).stdout
-
-
-specs = json.loads(in_jupyter("jupyter kernelspec list --json"))["kernelspecs"]
-print({name: found["spec"]["display_name"] for name, found in specs.items()})
+specs = Path.home() / ".local/share/jupyter/kernels"
+name = next(found.parent.name for found in specs.glob("*/kernel.json") if "Python (jupyterlab)" in found.read_text())
+focus_terminal()
 # %%
-name = next(name for name, found in specs.items() if found["spec"]["display_name"] == "Python (jupyterlab)")
-in_jupyter(f"jupyter kernelspec remove -f {name}")
-print(in_jupyter("jupyter kernelspec list"))
+write(f"jupyter kernelspec remove {name}\n")
+shown = still()
+still(shown, 1_000)
+write("y\n")
+wait("the kernel to be gone", lambda: not (specs / name).exists())
 # %%
 final_answer('the kernel "Python (jupyterlab)" is gone')

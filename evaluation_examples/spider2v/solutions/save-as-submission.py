@@ -1,0 +1,21 @@
+"""Saves the open notebook under another name and folder."""
+
+# %% include jupyterlab.py
+# %%
+opened, path = Path.home() / "sports-products.ipynb", DESKTOP / "submission.ipynb"
+wait_shown(opened)
+# %%
+wait_kernel(opened)
+focus_page()
+# %%
+palette("save notebook as")
+wait("the dialog that asks for a path", has_dialog)
+dialog = still()
+press("ctrl", "a")
+write("Desktop/submission.ipynb")
+still(dialog)
+press("enter")
+wait(f"{path}", path.exists)
+wait_shown(path)
+# %%
+final_answer("the notebook is saved as submission.ipynb on the Desktop")
