@@ -10,7 +10,8 @@ focus_page()
 # %%
 open_path(second.name)
 # %%
-shown = wait_kernel(second)
+wait_kernel(second)
+shown = grab()
 press("escape")
 press("ctrl", "a")
 still(shown, 1_000)

@@ -183,17 +183,17 @@ def kernel_of(path):
 
 
 def wait_shown(path):
-    """Wait until JupyterLab shows a file, whose name the window's title begins with; return the screen."""
+    """Wait until JupyterLab shows a file, whose name the window's title begins with."""
     name = Path(path).name[:10]
     wait(f"{name} in the window's title", lambda: active_title().startswith(name))
     wait(f"{name} to be loaded", lambda: count_colour(grab(SPINNER), ORANGE) == 0)
-    return still()
+    still()
 
 
 def wait_kernel(path):
-    """Wait until an open notebook's kernel is at rest; return the screen once it stands still."""
+    """Wait until an open notebook's kernel is at rest."""
     wait(f"the kernel of {path}", lambda: kernel_of(path) == "idle")
-    return still()
+    still()
 
 
 def open_path(path):

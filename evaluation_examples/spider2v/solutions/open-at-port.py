@@ -11,6 +11,4 @@ wait("JupyterLab at port 1036", lambda: any(server["port"] == 1036 for server in
 # %%
 wait(f"{path.name} in the browser", lambda: any(title.startswith(path.name[:10]) for title in titles()), timeout_s=290)
 # %%
-wait_kernel(path)
-# %%
 final_answer(f"{path.name} is open at port 1036")
