@@ -7,6 +7,8 @@ wait_shown(path)
 # %%
 wait_kernel(path)
 focus_page()
+
+
 # %%
 def is_cleared(saved):
     return not any(cell.get("outputs") or cell.get("execution_count") for cell in saved["cells"])

@@ -17,7 +17,9 @@ pyautogui.click(700, 500)
 shown = still()
 write("cd ~/Desktop\n")
 shown = still(shown)
-write("""jq -r '.cells[] | select(.cell_type == "code") | .source | join("")' numpy_problem.ipynb > code_content.txt\n""")
+write(
+    """jq -r '.cells[] | select(.cell_type == "code") | .source | join("")' numpy_problem.ipynb > code_content.txt\n"""
+)
 still(shown, 500)
 wait("code_content.txt", lambda: (DESKTOP / "code_content.txt").exists())
 wait("jq to end", lambda: subprocess.run(["pgrep", "-x", "jq"], capture_output=True).returncode == 1)

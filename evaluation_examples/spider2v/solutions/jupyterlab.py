@@ -147,7 +147,7 @@ def palette(command):
         press("ctrl", "shift", "c")
         if happens(is_palette_open, 60):
             write(command)
-            if happens(lambda: is_row_chosen() and changed(rest, grab(PALETTE_REST)) < 2_000, 120):
+            if happens(lambda rest=rest: is_row_chosen() and changed(rest, grab(PALETTE_REST)) < 2_000, 120):
                 still()
                 press("enter")
                 wait("the palette to close", lambda: not is_palette_open())
@@ -227,7 +227,7 @@ def save(path, is_as_wanted, timeout_s=240):
     while True:
         before = written_at(path)
         press("ctrl", "s")
-        if happens(lambda: written_at(path) != before, 30):
+        if happens(lambda before=before: written_at(path) != before, 30):
             wait(f"{path} to be whole", lambda: notebook(path))
             if is_as_wanted(notebook(path)):
                 return
