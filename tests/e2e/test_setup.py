@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deskfork.core.waiting import Deadline
+from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import GUEST_DESKTOP, GUEST_HOME, Sandbox
 from deskfork.sandbox.provider import VmProvider
 from deskfork.setup.steps import run_post_setup, run_setup
@@ -22,6 +22,7 @@ from deskfork.tasks.steps import (
 BING = "https://www.bing.com/"
 LAB = "source /home/user/anaconda3/etc/profile.d/conda.sh && conda activate jupyter && jupyter lab"
 PYTHON = "/home/user/anaconda3/envs/jupyter/bin/python"
+SOON_S = 60.0
 NOTEBOOK = {
     "cells": [
         {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Measured"},
@@ -61,6 +62,10 @@ def tabs(sandbox: Sandbox) -> list[str]:
     return [page["url"] for page in json.loads(listed) if page["type"] == "page"]
 
 
+def is_titled(sandbox: Sandbox, name: str) -> bool:
+    return any(name in window.title for window in sandbox.desktop().windows)
+
+
 def servers(sandbox: Sandbox) -> list[dict[str, object]]:
     notes = sandbox.exec(["sh", "-c", "jq -s . .local/share/jupyter/runtime/jpserver-*.json"], timeout_s=60).stdout
     found: list[dict[str, object]] = json.loads(notes)
@@ -71,8 +76,11 @@ def test_a_file_is_opened_in_the_page_that_is_there(qemu: VmProvider, root: Path
     with qemu.fork("jupyter") as sandbox:
         path = f"{GUEST_DESKTOP}/measured.ipynb"
         assert set_up(sandbox, root, copy(path), BrowserStep(urls=(BING,)), lab(path)) == [False, True, True]
-        assert tabs(sandbox) == ["http://localhost:8888/lab/tree/measured.ipynb", BING]
-        assert any("measured.ipynb" in window.title for window in sandbox.desktop().windows)
+        # JupyterLab writes its address and title a moment after the file is shown.
+        shown = ["http://localhost:8888/lab/tree/measured.ipynb", BING]
+        assert wait_until(lambda: tabs(sandbox) == shown, Deadline.after(SOON_S), interval_s=1.0)
+        titled = wait_until(lambda: is_titled(sandbox, "measured.ipynb"), Deadline.after(SOON_S), interval_s=1.0)
+        assert titled
         assert [(each["port"], each["root_dir"]) for each in servers(sandbox)] == [(8888, str(GUEST_DESKTOP))]
 
 
