@@ -32,13 +32,14 @@ new Promise((resolve) => {
 """
 # What a start of `jupyter lab FILE` leads to: the file in the main area's only tab, and a file browser that lists it.
 # A document is attached before its file has come, and revealed afterwards. Until then nothing is shown: every frame
-# that an emulated guest paints, of a spinner for one, costs it a tenth of a second.
+# that an emulated guest paints, of a spinner for one, costs it a tenth of a second. (What is not visible cannot get the
+# focus, by which JupyterLab tells which document is in use: so it is only transparent.)
 OPEN = """
 (async (path) => {
   const app = window.jupyterapp;
   await app.restored;
   const veil = document.createElement('style');
-  veil.textContent = '* {animation: none !important} body {visibility: hidden !important}';
+  veil.textContent = '* {animation: none !important} body {opacity: 0 !important}';
   document.head.append(veil);
   try {
     const listed = app.commands.execute('filebrowser:refresh');
