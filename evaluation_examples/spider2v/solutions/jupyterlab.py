@@ -25,6 +25,7 @@ PALETTE_FIRST = (400, 169, 880, 189)  # the row that Enter runs
 PALETTE_REST = (400, 240, 880, 400)  # where the list goes on when it has more than three rows
 SELECTED = (25, 118, 210)  # JupyterLab's blue, of a list's chosen row
 SPINNER, ORANGE = (745, 415, 795, 470), (243, 118, 38)  # where a file that loads has JupyterLab's turning arc
+REST_PX = 4_000  # a list there changes more than what loses the keyboard to it
 CARET_PX = 80  # a blinking caret changes fewer pixels than anything else that moves
 
 
@@ -139,20 +140,17 @@ def focus_page():
 
 def palette(command):
     """Run the command that the command palette finds for these words; they must leave it no more than three."""
-    for _ in range(3):
-        if is_palette_open():
-            press("escape")
-            wait("the palette to close", lambda: not is_palette_open())
-        rest = grab(PALETTE_REST)
+    rest = grab(PALETTE_REST)
+    for _ in range(2):
         press("ctrl", "shift", "c")
-        if happens(is_palette_open, 60):
-            write(command)
-            if happens(lambda rest=rest: is_row_chosen() and changed(rest, grab(PALETTE_REST)) < 2_000, 120):
-                still()
-                press("enter")
-                wait("the palette to close", lambda: not is_palette_open())
-                return
-    raise TimeoutError(f"the palette did not find '{command}'; windows: {titles()}")
+        if happens(is_palette_open, 120):
+            break
+    wait("the palette to open", is_palette_open)
+    write(command)
+    wait(f"the palette to find '{command}'", lambda: is_row_chosen() and changed(rest, grab(PALETTE_REST)) < REST_PX)
+    still()
+    press("enter")
+    wait("the palette to close", lambda: not is_palette_open())
 
 
 def is_palette_open():

@@ -8,7 +8,7 @@ wait_shown(opened)
 wait_kernel(opened)
 focus_page()
 # %%
-palette("save notebook as")
+press("ctrl", "shift", "s")
 wait("the dialog that asks for a path", has_dialog)
 dialog = still()
 press("ctrl", "a")
