@@ -17,7 +17,7 @@ from deskfork.tasks.load import ALL, open_source, select
 from deskfork.tasks.schema import Task
 from deskfork.tasks.setup_key import setup_key
 
-SETUP_TIMEOUT_S = 300.0
+SETUP_TIMEOUT_S = 600.0
 
 
 class BakeResult(StrictModel):
