@@ -3,10 +3,10 @@
 # %% include jupyterlab.py
 # %%
 first, second = DESKTOP / "notebook_1.ipynb", DESKTOP / "notebook_2.ipynb"
-wait_shown(first)
-# %%
 wait_kernel(first)
+# %%
 focus_page()
+wait_shown(first)
 # %%
 open_path(second.name)
 # %%

@@ -3,10 +3,10 @@
 # %% include jupyterlab.py
 # %%
 path = DESKTOP / "linear_regression.ipynb"
-wait_shown(path)
-# %%
 wait_kernel(path)
+# %%
 focus_page()
+wait_shown(path)
 
 
 # %%

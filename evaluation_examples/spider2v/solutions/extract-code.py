@@ -3,10 +3,10 @@
 # %% include jupyterlab.py
 # %%
 path = DESKTOP / "numpy_problem.ipynb"
-wait_shown(path)
-# %%
 wait_kernel(path)
+# %%
 focus_page()
+wait_shown(path)
 palette("new terminal")
 # %%
 # With a terminal in front, the window's title names no file.

@@ -3,10 +3,10 @@
 # %% include jupyterlab.py
 # %%
 path = Path.home() / "Downloads/sports-products.ipynb"
-wait_shown(path)
-# %%
 wait_kernel(path)
+# %%
 focus_page()
+wait_shown(path)
 # %%
 palette("run all cells")
 wait("the first cell to run", lambda: kernel_of(path) == "busy")

@@ -3,10 +3,10 @@
 # %% include jupyterlab.py
 # %%
 opened, path = Path.home() / "sports-products.ipynb", DESKTOP / "submission.ipynb"
-wait_shown(opened)
-# %%
 wait_kernel(opened)
+# %%
 focus_page()
+wait_shown(opened)
 # %%
 press("ctrl", "shift", "s")
 wait("the dialog that asks for a path", has_dialog)
