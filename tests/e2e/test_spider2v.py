@@ -22,6 +22,7 @@ TIMEOUT_S = 3 * 3600.0
 
 pytestmark = [
     pytest.mark.vm,
+    pytest.mark.timeout(TIMEOUT_S + 60),
     pytest.mark.skipif(not SPIDER2V.is_dir(), reason="no Spider2-V checkout: give one by SPIDER2V=PATH"),
 ]
 
