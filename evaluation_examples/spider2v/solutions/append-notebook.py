@@ -16,6 +16,8 @@ press("escape")
 press("ctrl", "a")
 still(shown, 1_000)
 press("c")
+# Before JupyterLab has saved, of its own, what is pasted now.
+total = len(notebook(first)["cells"]) + len(notebook(second)["cells"])
 # %%
 press("ctrl", "shift", "[")
 wait_shown(first)
@@ -26,7 +28,6 @@ shown = still()
 press("v")
 still(shown, 1_000)
 # %%
-total = len(notebook(first)["cells"]) + len(notebook(second)["cells"])
 save(first, lambda saved: len(saved["cells"]) == total)
 # %%
 palette("run all cells")
