@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
 
 from deskfork.core.config import cache_dir
 from deskfork.core.errors import ConfigError
@@ -16,6 +17,10 @@ from deskfork.sandbox.open import open_provider
 REQUIRED = "DESKFORK_REQUIRED_PROVIDERS"
 """Names, separated by spaces, of providers that must not be skipped; `make test` sets it."""
 TEMPLATES = ("desktop", "jupyter")
+
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile("deskfork", deadline=None)
+settings.load_profile("deskfork")
 
 
 def pytest_configure() -> None:
