@@ -17,7 +17,14 @@ press("ctrl", "a")
 write("Desktop/submission.ipynb")
 still(dialog)
 press("enter")
-wait(f"{path}", path.exists)
-wait_shown(path)
+wait(f"{path}", lambda: path.exists() and notebook(path))
+# %%
+# JupyterLab goes over to the new file, and asks about the old one if it has changed it since it was opened.
+happens(lambda: has_dialog() or active_title().startswith(path.stem), 120)
+if has_dialog():
+    still()
+    press("shift", "tab")
+    press("enter")
+    happens(lambda: not has_dialog(), 60)
 # %%
 final_answer("the notebook is saved as submission.ipynb on the Desktop")
