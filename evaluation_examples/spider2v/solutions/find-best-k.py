@@ -16,15 +16,7 @@ for k in range(1, 40):
 put(notebook, "TODO", loop.strip())
 show(notebook, "TODO")
 save(notebook, path)
-# %%
-running = run(path)
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
+# %% include run-to-end.py
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -15,15 +15,7 @@ predicted = "    return [int(p >= 0.5) for p in np.asarray(sigmoid(X @ theta.T))
 put(notebook, "return the predicted label", predicted)
 show(notebook, "TODO")
 save(notebook, path)
-# %%
-running = run(path)
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
+# %% include run-to-end.py
 # %%
 print(texts(opened(path))[-1])
 # %%

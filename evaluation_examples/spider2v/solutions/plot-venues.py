@@ -11,15 +11,7 @@ cell = {"cell_type": "code", "id": "venues", "metadata": {}, "source": source, "
 notebook["cells"].append(cell)
 show(notebook, "H/A/N")
 save(notebook, path)
-# %%
-running = run(path)
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
+# %% include run-to-end.py
 # %%
 from PIL import Image
 

@@ -17,15 +17,7 @@ X_test = scaler.transform(X_test)
 put(notebook, "TODO3", scaled.strip())
 show(notebook, "TODO")
 save(notebook, path)
-# %%
-running = run(path)
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
+# %% include run-to-end.py
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -11,15 +11,7 @@ trained = "clf = DecisionTreeClassifier(random_state=SEED).fit(X_train, y_train)
 put(notebook, "TODO2", trained + "\ny_pred = clf.predict(X_test)")
 show(notebook, "TODO")
 save(notebook, path)
-# %%
-running = run(path)
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
+# %% include run-to-end.py
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -13,15 +13,7 @@ put(notebook, "TODO4", "y_pred = clf.predict(X_test)")
 put(notebook, "TODO5", "print(metrics.accuracy_score(y_test, y_pred))")
 show(notebook, "TODO")
 save(notebook, path)
-# %%
-running = run(path)
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
+# %% include run-to-end.py
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -11,15 +11,7 @@ more = classifier["source"].replace("n_estimators=1,", "n_estimators=40,")
 classifier["source"] = more.replace("learning_rate=0.1", "learning_rate=0.8")
 show(notebook, "AdaBoostClassifier(")
 save(notebook, path)
-# %%
-running = run(path)
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
-# %%
-print(waited(running))
+# %% include run-to-end.py
 # %%
 print(texts(opened(path))[-1])
 # %%
