@@ -9,14 +9,11 @@ from pydantic import Field
 from deskfork.bench.figures import Figure
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import InfraError, TaskError
-from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import SandboxProvider
-from deskfork.setup.steps import run_setup
+from deskfork.setup.steps import set_up
 from deskfork.tasks.load import ALL, open_source, select
 from deskfork.tasks.schema import Task
 from deskfork.tasks.setup_key import setup_key
-
-SETUP_TIMEOUT_S = 600.0
 
 
 class StepTime(StrictModel):
@@ -99,14 +96,7 @@ def _from_family(task: Task, provider: SandboxProvider) -> dict[str, object]:
     begun_s = time.monotonic()
     with provider.fork(task.template, network=task.network) as sandbox:
         forked_s = time.monotonic()
-        done = run_setup(
-            task.setup,
-            sandbox,
-            root=task.root,
-            opened=sandbox.facts.opened,
-            deadline=Deadline.after(SETUP_TIMEOUT_S),
-            task=task.id,
-        )
+        done = set_up(task, sandbox)
         ready_s = time.monotonic()
     steps = tuple(StepTime(step=step.step, duration_s=round(step.duration_s, 3)) for step in done)
     return {"ready_s": round(ready_s - begun_s, 3), "fork_s": round(forked_s - begun_s, 3), "steps": steps}

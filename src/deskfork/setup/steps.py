@@ -13,10 +13,11 @@ from pathlib import Path
 
 from deskfork.core.errors import InfraError
 from deskfork.core.waiting import Deadline
-from deskfork.sandbox.base import Guest
+from deskfork.sandbox.base import Guest, Sandbox
 from deskfork.setup.batch import Batch, StepFailed
 from deskfork.setup.jupyterlab import wait_saved
 from deskfork.setup.runner import Runner
+from deskfork.tasks.schema import Task
 from deskfork.tasks.steps import (
     ActivateWindowStep,
     BrowserStep,
@@ -28,6 +29,9 @@ from deskfork.tasks.steps import (
     SleepStep,
     SupplyStep,
 )
+
+SETUP_TIMEOUT_S = 600.0
+"""For all steps of a task together, unless a run says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,22 @@ def run_setup(
         InfraError: A step failed; says which, and what came back.
     """
     return _run(steps, guest, root=root, opened=opened, deadline=deadline, task=task, is_strict=True)
+
+
+def set_up(task: Task, sandbox: Sandbox, *, timeout_s: float = SETUP_TIMEOUT_S) -> list[SetupOutcome]:
+    """Bring a fresh fork to where `task` starts; what its template has open is recognised.
+
+    Raises:
+        InfraError: A step failed; says which, and what came back.
+    """
+    return run_setup(
+        task.setup,
+        sandbox,
+        root=task.root,
+        opened=sandbox.facts.opened,
+        deadline=Deadline.after(timeout_s),
+        task=task.id,
+    )
 
 
 def run_post_setup(

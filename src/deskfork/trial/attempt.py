@@ -14,7 +14,7 @@ from deskfork.records.recorder import TrialRecorder
 from deskfork.records.trajectory import StepRecord
 from deskfork.records.trial import TokenUsage, TrialResult, TrialStatus, Verdict
 from deskfork.sandbox.base import Sandbox, SandboxFacts
-from deskfork.setup.steps import SetupOutcome, run_post_setup, run_setup
+from deskfork.setup.steps import SetupOutcome, run_post_setup, set_up
 from deskfork.trial.evaluate import evaluate
 from deskfork.trial.phases import Phases
 from deskfork.trial.plan import TrialPlan, TrialSetting
@@ -129,9 +129,7 @@ class Attempt:
             if sandbox.facts.baked:
                 recorder.log("set-up: baked, nothing to do")
                 return
-            task, deadline = self._plan.task, Deadline.after(self._setting.setup_timeout_s)
-            opened = sandbox.facts.opened
-            done = run_setup(task.setup, sandbox, root=task.root, opened=opened, deadline=deadline, task=task.id)
+            done = set_up(self._plan.task, sandbox, timeout_s=self._setting.setup_timeout_s)
             _log_steps(done, recorder)
 
     def _post_setup(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:

@@ -9,15 +9,12 @@ from pydantic import Field
 
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import InfraError, TaskError
-from deskfork.core.waiting import Deadline
 from deskfork.sandbox.base import Sandbox, SandboxProvider
 from deskfork.sandbox.templates.baked import Baked, BakeOptions
-from deskfork.setup.steps import run_setup
+from deskfork.setup.steps import set_up
 from deskfork.tasks.load import ALL, open_source, select
 from deskfork.tasks.schema import Task
 from deskfork.tasks.setup_key import setup_key
-
-SETUP_TIMEOUT_S = 600.0
 
 
 class BakeResult(StrictModel):
@@ -86,14 +83,7 @@ def bake_tasks(
 
 def _bake(task: Task, key: str, provider: SandboxProvider, options: BakeOptions) -> BakeResult:
     def prepare(sandbox: Sandbox) -> None:
-        run_setup(
-            task.setup,
-            sandbox,
-            root=task.root,
-            opened=sandbox.facts.opened,
-            deadline=Deadline.after(SETUP_TIMEOUT_S),
-            task=task.id,
-        )
+        set_up(task, sandbox)
 
     try:
         baked = provider.bake(task.template, key, prepare, task=task.id, options=options)

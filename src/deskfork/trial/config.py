@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from deskfork.agent.limits import Limits
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError
+from deskfork.setup.steps import SETUP_TIMEOUT_S
 
 
 class RunConfig(StrictModel):
@@ -32,7 +33,7 @@ class RunConfig(StrictModel):
     """Trials at the same time."""
     limits: Limits = Limits()
     """What one attempt of the agent may use; its seconds do not count set-up and evaluation."""
-    setup_timeout_s: float = Field(default=600.0, gt=0)
+    setup_timeout_s: float = Field(default=SETUP_TIMEOUT_S, gt=0)
     """For all set-up steps of a task together, seconds."""
     network: bool = False
     """Whether guests may open connections to the outside."""
