@@ -1,15 +1,16 @@
 """Comparing the cells of notebooks by kind and source."""
 
-from deskfork.core.errors import EvaluationError
+from typing import Any
+
 from deskfork.evaluation.metrics.judged import MATCH, Comparison, Judged, shown
 from deskfork.evaluation.metrics.notebooks.reading import (
-    UPSTREAM_FAILS,
     Broken,
     check_as_upstream,
     read_as_upstream,
     read_cells,
     read_gold_cells,
 )
+from deskfork.evaluation.metrics.notebooks.upstream import read_gold_as_upstream, zero_as_upstream
 
 
 def compare_notebook_cells(result: bytes, gold: bytes) -> Comparison:
@@ -31,29 +32,21 @@ def compare_notebook_cells(result: bytes, gold: bytes) -> Comparison:
 
     Source: xlang-ai/Spider2-V, desktop_env/evaluators/metrics/jupyterlab.py, `compare_notebook_cells`.
     """
-    return Comparison(_upstream(result, gold), _strict(result, gold))
+    return Comparison(_upstream(result, read_gold_as_upstream(gold)), _strict(result, gold))
 
 
-def _upstream(result: bytes, gold: bytes) -> Judged:
-    try:
-        expected = read_as_upstream(gold)["cells"]
-    except Broken as error:
-        raise EvaluationError(f"the gold notebook cannot be compared with: {error}") from error
-    try:
-        notebook = read_as_upstream(result)
-        found = notebook["cells"]
-        if len(found) != len(expected):
-            return Judged(0.0, f"the notebook has {len(found)} cells, expected {len(expected)}")
-        for place, (cell, wanted) in enumerate(zip(found, expected, strict=False), start=1):
-            for key in ("cell_type", "source"):
-                if cell[key] != wanted[key]:
-                    said = f"{shown(str(cell[key]))} as {key}, expected {shown(str(wanted[key]))}"
-                    return Judged(0.0, f"cell {place} has {said}")
-        check_as_upstream(notebook, result)
-    except Broken as error:
-        return Judged(0.0, f"the notebook is broken: {error}")
-    except UPSTREAM_FAILS as error:
-        return Judged(0.0, f"the notebook is broken: {type(error).__name__} {shown(str(error))}")
+@zero_as_upstream
+def _upstream(result: bytes, expected: Any) -> Judged:
+    notebook = read_as_upstream(result)
+    found = notebook["cells"]
+    if len(found) != len(expected):
+        return Judged(0.0, f"the notebook has {len(found)} cells, expected {len(expected)}")
+    for place, (cell, wanted) in enumerate(zip(found, expected, strict=False), start=1):
+        for key in ("cell_type", "source"):
+            if cell[key] != wanted[key]:
+                said = f"{shown(str(cell[key]))} as {key}, expected {shown(str(wanted[key]))}"
+                return Judged(0.0, f"cell {place} has {said}")
+    check_as_upstream(notebook, result)
     return MATCH
 
 

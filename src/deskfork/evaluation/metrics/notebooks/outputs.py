@@ -3,11 +3,9 @@
 from difflib import SequenceMatcher
 from typing import Any
 
-from deskfork.core.errors import EvaluationError
 from deskfork.evaluation.metrics.judged import MATCH, Comparison, Judged, shown
 from deskfork.evaluation.metrics.notebooks.reading import (
     PIP_TEXTS,
-    UPSTREAM_FAILS,
     Broken,
     Cell,
     check_as_upstream,
@@ -16,6 +14,7 @@ from deskfork.evaluation.metrics.notebooks.reading import (
     read_gold_cells,
 )
 from deskfork.evaluation.metrics.notebooks.runs import run_fault
+from deskfork.evaluation.metrics.notebooks.upstream import read_gold_as_upstream, zero_as_upstream
 from deskfork.evaluation.metrics.notebooks.visible import difference, views
 
 _NEARLY = 0.65
@@ -51,27 +50,19 @@ def compare_notebook_outputs(result: bytes, gold: bytes, *, original: bytes | No
     """
     gold_cells = read_gold_cells(gold)
     original_cells = None if original is None else read_gold_cells(original, name="original")
-    try:
-        expected = read_as_upstream(gold)["cells"]
-    except Broken as error:
-        raise EvaluationError(f"the gold notebook cannot be compared with: {error}") from error
-    return Comparison(_upstream(result, expected), _strict(result, gold_cells, original_cells))
+    return Comparison(_upstream(result, read_gold_as_upstream(gold)), _strict(result, gold_cells, original_cells))
 
 
+@zero_as_upstream
 def _upstream(result: bytes, expected: Any) -> Judged:
-    try:
-        notebook = read_as_upstream(result)
-        found = notebook["cells"]
-        if len(found) != len(expected):
-            return Judged(0.0, f"the notebook has {len(found)} cells, expected {len(expected)}")
-        for place, (cell, wanted) in enumerate(zip(found, expected, strict=False), start=1):
-            if said := _upstream_difference(cell, wanted):
-                return Judged(0.0, f"cell {place} {said}")
-        check_as_upstream(notebook, result)
-    except Broken as error:
-        return Judged(0.0, f"the notebook is broken: {error}")
-    except UPSTREAM_FAILS as error:
-        return Judged(0.0, f"the notebook is broken: {type(error).__name__} {shown(str(error))}")
+    notebook = read_as_upstream(result)
+    found = notebook["cells"]
+    if len(found) != len(expected):
+        return Judged(0.0, f"the notebook has {len(found)} cells, expected {len(expected)}")
+    for place, (cell, wanted) in enumerate(zip(found, expected, strict=False), start=1):
+        if said := _upstream_difference(cell, wanted):
+            return Judged(0.0, f"cell {place} {said}")
+    check_as_upstream(notebook, result)
     return MATCH
 
 

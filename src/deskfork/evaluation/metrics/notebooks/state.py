@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from deskfork.evaluation.metrics.judged import MATCH, Comparison, Judged, shown
 from deskfork.evaluation.metrics.notebooks.reading import (
-    UPSTREAM_FAILS,
     Broken,
     Cell,
     check_as_upstream,
@@ -14,6 +13,7 @@ from deskfork.evaluation.metrics.notebooks.reading import (
     read_gold_cells,
 )
 from deskfork.evaluation.metrics.notebooks.runs import run_fault
+from deskfork.evaluation.metrics.notebooks.upstream import zero_as_upstream
 from deskfork.evaluation.metrics.notebooks.visible import views
 
 # A last line that prints or displays something, or names a value by attributes, as `table.shape`.
@@ -67,18 +67,14 @@ def are_jupyter_outputs_cleared(result: bytes, *, original: bytes | None = None)
     return Comparison(upstream, _strict(result, original, _not_cleared))
 
 
+@zero_as_upstream
 def _upstream(result: bytes, *, is_run_wanted: bool) -> Judged:
     wrong = []
-    try:
-        notebook = read_as_upstream(result)
-        for place, cell in enumerate(notebook.cells, start=1):
-            if cell.cell_type == "code" and bool(cell.get("execution_count")) != is_run_wanted:
-                wrong.append(place)
-        check_as_upstream(notebook, result)
-    except Broken as error:
-        return Judged(0.0, f"the notebook is broken: {error}")
-    except UPSTREAM_FAILS as error:
-        return Judged(0.0, f"the notebook is broken: {type(error).__name__} {shown(str(error))}")
+    notebook = read_as_upstream(result)
+    for place, cell in enumerate(notebook.cells, start=1):
+        if cell.cell_type == "code" and bool(cell.get("execution_count")) != is_run_wanted:
+            wrong.append(place)
+    check_as_upstream(notebook, result)
     if not wrong:
         return MATCH
     said = "no execution count" if is_run_wanted else "an execution count"
