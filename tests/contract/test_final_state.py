@@ -44,6 +44,7 @@ mkfifo pipe eval.sh
 printf 'alias jupyter=false\n' >> ~/.bashrc
 printf 'raise SystemExit(3)' | tee json.py ~/.jupyter/jupyter_config.py > ~/.local/lib/python3.11/site-packages/csv.py
 (while :; do echo $RANDOM$RANDOM > next; mv next moving.txt; done) > /dev/null 2>&1 &
+until [ -e moving.txt ]; do sleep 0.05; done
 """
 
 
