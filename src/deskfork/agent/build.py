@@ -14,11 +14,11 @@ from deskfork.agent.executor import CellLimits, GuestExecutor, SilentLogger
 from deskfork.agent.limits import Budget, Limits
 from deskfork.agent.loop import AgentLoop, AgentStatus, Ending
 from deskfork.agent.meter import StepMeter
-from deskfork.agent.metered import MeteredModel
-from deskfork.agent.models import BuiltModel, build_model
-from deskfork.agent.observe import Camera, ScreenshotConfig, ScreenSink, build_observations
+from deskfork.agent.models.metered import MeteredModel
+from deskfork.agent.models.scripted import ScriptedModel, read_replay
+from deskfork.agent.models.specs import BuiltModel, build_model
+from deskfork.agent.observe.observe import Camera, ScreenshotConfig, ScreenSink, build_observations
 from deskfork.agent.prompts import installed_packages, task_prompt
-from deskfork.agent.scripted import ScriptedModel, read_replay
 from deskfork.agent.text import encodable
 from deskfork.core.errors import ConfigError
 from deskfork.records.trajectory import StepRecord

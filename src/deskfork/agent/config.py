@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
-from deskfork.agent.observe import ObserveConfig, ScreenshotConfig
+from deskfork.agent.observe.observe import ObserveConfig, ScreenshotConfig
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError
 

@@ -14,11 +14,11 @@ from smolagents import ActionStep
 from smolagents.monitoring import Timing
 from smolagents.utils import AgentError, AgentExecutionError, AgentGenerationError
 
-from deskfork.agent.actions import ActionClassifier
+from deskfork.agent.actions.lines import ActionClassifier
 from deskfork.agent.executor import GuestExecutor
 from deskfork.agent.limits import Budget
 from deskfork.agent.meter import StepMeter
-from deskfork.agent.observe import Camera
+from deskfork.agent.observe.observe import Camera
 from deskfork.agent.text import clip
 from deskfork.core.errors import InfraError
 from deskfork.core.tracing import span

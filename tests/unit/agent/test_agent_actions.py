@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deskfork.agent.actions import ActionClassifier
+from deskfork.agent.actions.lines import ActionClassifier
 
 GUI = [
     "import pyautogui\npyautogui.click(10, 20)",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deskfork.agent.config import CodeConfig, NullConfig, OracleConfig, ReplayConfig, parse_agent
-from deskfork.agent.observe import ScreenshotConfig, WindowsConfig
+from deskfork.agent.observe.observe import ScreenshotConfig, WindowsConfig
 from deskfork.core.errors import ConfigError
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "configs" / "agents").glob("*.yaml"))

@@ -15,9 +15,9 @@ from deskfork.agent.build import check_agent
 from deskfork.agent.config import NullConfig, OracleConfig, ReplayConfig
 from deskfork.agent.limits import Limits
 from deskfork.agent.loop import RECORD_CHARS
-from deskfork.agent.observe import ScreenshotConfig, WindowsConfig
+from deskfork.agent.models.scripted import MAX_CELL_CHARS
+from deskfork.agent.observe.observe import ScreenshotConfig, WindowsConfig
 from deskfork.agent.prelude import PRELUDE
-from deskfork.agent.scripted import MAX_CELL_CHARS
 from deskfork.core.errors import ConfigError, KernelLost, SandboxError, TransportError
 from deskfork.core.tracing import configure_tracing, flush_tracing
 from deskfork.core.types import CellError, CellResult

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from deskfork.agent import metered
 from deskfork.agent.build import check_agent
 from deskfork.agent.config import CodeConfig, ModelSettings
 from deskfork.agent.limits import Limits
-from deskfork.agent.models import Price, build_model
-from deskfork.agent.observe import ScreenshotConfig
+from deskfork.agent.models import metered
+from deskfork.agent.models.specs import Price, build_model
+from deskfork.agent.observe.observe import ScreenshotConfig
 from deskfork.core.errors import ConfigError, InfraError
 from deskfork.core.tracing import configure_tracing, flush_tracing
 from deskfork.core.types import CellResult

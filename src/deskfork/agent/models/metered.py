@@ -11,7 +11,7 @@ from smolagents import ChatMessage, Model
 from deskfork.agent.executor import SPAN_TEXT_CHARS
 from deskfork.agent.limits import Budget
 from deskfork.agent.meter import StepMeter
-from deskfork.agent.models import BuiltModel
+from deskfork.agent.models.specs import BuiltModel
 from deskfork.agent.text import encodable
 from deskfork.core.errors import InfraError
 from deskfork.core.tracing import span

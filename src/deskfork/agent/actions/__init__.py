@@ -1,0 +1,1 @@
+"""Action spaces: what an agent may do, one module each."""

@@ -1,0 +1,1 @@
+"""Models: any that smolagents can call, from a spec string."""

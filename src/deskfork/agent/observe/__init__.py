@@ -1,0 +1,1 @@
+"""Observations: what an agent gets to see, one module each."""
