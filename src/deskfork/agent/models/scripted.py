@@ -1,31 +1,38 @@
-"""A model that says what it was given: the brain of the oracle and replay agents."""
+"""Models that say what they were given: the brains of the oracle and replay agents, and scripts of raw replies."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from smolagents import ChatMessage, MessageRole, Model, TokenUsage
+from smolagents import Model
 
+from deskfork.agent.models.built import BuiltModel, Price
+from deskfork.agent.models.call import Call, call_of
+from deskfork.agent.models.context import ContextCut
+from deskfork.agent.models.replies import read_jsonl, read_script, read_trajectory
+from deskfork.agent.models.reply import MAX_REPLY_CHARS, Reply, chat_message
+from deskfork.agent.models.settings import ModelSettings
 from deskfork.agent.text import encodable
-from deskfork.core.errors import ConfigError
+from deskfork.core.errors import ConfigError, InfraError
 
-MAX_REPLAY_BYTES = 64 * 1024 * 1024
-MAX_CELL_CHARS = 1024 * 1024
+MAX_CELL_CHARS = MAX_REPLY_CHARS
 
 
-class ScriptedModel(Model):  # type: ignore[misc]  # smolagents ships no types
-    """Yields the given cells, one a call, as structured output: JSON carries any code, with fences and tags in it."""
+class RepliesModel(Model):  # type: ignore[misc]  # smolagents ships no types
+    """Says the given replies, one a call, whatever it is asked; they cost no tokens."""
 
-    def __init__(self, cells: Sequence[str], name: str) -> None:
+    def __init__(self, replies: Sequence[Reply], name: str) -> None:
         super().__init__(model_id=name)
-        self._cells = list(cells)
+        self._replies = list(replies)
         self._next = 0
+        self.last: Call | None = None
+        """The latest call, for those who use this model without a meter."""
 
     @property
     def has_more(self) -> bool:
-        """Whether a cell is left."""
-        return self._next < len(self._cells)
+        """Whether a reply is left."""
+        return self._next < len(self._replies)
 
     def generate(
         self,
@@ -35,11 +42,45 @@ class ScriptedModel(Model):  # type: ignore[misc]  # smolagents ships no types
         tools_to_call_from: list[Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the next cell as the model's message; it costs no tokens."""
+        """Return the next reply as the model's message.
+
+        Raises:
+            InfraError: All have been said; see `has_more`.
+        """
+        if not self.has_more:
+            raise InfraError(f"model '{self.model_id}': asked once more after its {len(self._replies)} replies")
+        reply = self._replies[self._next]
         self._next += 1
-        thought = f"Cell {self._next} of {len(self._cells)}."
-        content = json.dumps({"thought": thought, "code": self._cells[self._next - 1]})
-        return ChatMessage(role=MessageRole.ASSISTANT, content=content, token_usage=TokenUsage(0, 0))
+        self.last = call_of(reply, attempts=1, cut=ContextCut())
+        return chat_message(reply)
+
+
+class ScriptedModel(RepliesModel):
+    """Yields the given cells, one a call, as structured output: JSON carries any code, with fences and tags in it."""
+
+    def __init__(self, cells: Sequence[str], name: str) -> None:
+        said = [
+            json.dumps({"thought": f"Cell {number} of {len(cells)}.", "code": cell})
+            for number, cell in enumerate(cells, start=1)
+        ]
+        super().__init__([Reply(content=text, input_tokens=0, output_tokens=0) for text in said], name)
+
+
+def scripted_model(spec: str, name: str, _settings: ModelSettings) -> BuiltModel:
+    """Make the model that says a script's replies; `name` is the file's path."""
+    return _built(spec, name, read_script)
+
+
+def replay_model(spec: str, name: str, _settings: ModelSettings) -> BuiltModel:
+    """Make the model that says again what one said in an earlier trial; `name` is the path of a trajectory.jsonl."""
+    return _built(spec, name, read_trajectory)
+
+
+def _built(spec: str, name: str, read: Callable[[Path], list[Reply]]) -> BuiltModel:
+    model = RepliesModel(read(Path(name).expanduser()), spec)
+    return BuiltModel(
+        model, spec, is_remote=False, takes_images=True, price=Price(0.0, 0.0), has_more=lambda: model.has_more
+    )
 
 
 def read_replay(path: Path) -> list[str]:
@@ -48,28 +89,11 @@ def read_replay(path: Path) -> list[str]:
     Raises:
         ConfigError: The file is missing, too large, or a line of it is broken.
     """
-    try:
-        if path.stat().st_size > MAX_REPLAY_BYTES:
-            raise ConfigError(f"replay file {path} is larger than {MAX_REPLAY_BYTES // 2**20} MiB")
-        text = path.read_text(encoding="utf-8")
-    except OSError as exc:
-        raise ConfigError(f"replay file {path}: {exc.strerror or exc}; name an existing JSON Lines file") from exc
-    except UnicodeDecodeError as exc:
-        raise ConfigError(f"replay file {path} is not UTF-8 text: {exc}") from exc
-    cells = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            code = _code_of(line, f"{path}, line {number}")
-            if code is not None:
-                cells.append(code)
-    return cells
+    cells = [_code_of(step, where) for step, where in read_jsonl(path)]
+    return [cell for cell in cells if cell is not None]
 
 
-def _code_of(line: str, where: str) -> str | None:
-    try:
-        step = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as exc:
-        raise ConfigError(f"{where}: not JSON: {exc}") from exc
+def _code_of(step: object, where: str) -> str | None:
     if not isinstance(step, dict) or "code" not in step:
         raise ConfigError(f'{where}: each line must be an object with at least "code"')
     code = step["code"]
