@@ -6,8 +6,9 @@ from deskfork.core.errors import TransportError
 
 PASSING = (openai.RateLimitError, openai.InternalServerError, openai.ConflictError, openai.APIConnectionError)
 """Litellm's errors are kinds of openai's."""
-GARBAGE = (AttributeError, TypeError, LookupError, ValueError, RuntimeError, AssertionError)
-"""What smolagents and the clients raise when an answer is not of the agreed form."""
+GARBAGE = (AttributeError, TypeError, LookupError, ValueError, RuntimeError, AssertionError, NameError)
+"""What smolagents and the clients raise when an answer is not of the agreed form; the last for a tool call that is a
+string, as smolagents 1.26 then reads a variable that it has not set."""
 _WITHHELD = ("content_filter", "content_policy_violation")
 
 

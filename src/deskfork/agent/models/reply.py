@@ -140,7 +140,11 @@ def _refusal(raw: Any) -> str:
     choices = getattr(raw, "choices", None)
     if not choices:
         return ""
-    said = getattr(choices[0].message, "refusal", None)
+    message = choices[0].message
+    # litellm files away what is not of every provider.
+    said = getattr(message, "refusal", None) or (getattr(message, "provider_specific_fields", None) or {}).get(
+        "refusal"
+    )
     if isinstance(said, str) and said:
         return refused(said).content or ""
     if getattr(choices[0], "finish_reason", None) == "content_filter":
