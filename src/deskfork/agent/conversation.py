@@ -1,6 +1,6 @@
 """The whole conversation with the model as JSON, with references in the place of images."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 
@@ -12,21 +12,19 @@ class Message(TypedDict):
     image: str | None
 
 
-def conversation(memory: Any, screens: Mapping[int, str]) -> list[Message]:
-    """Return every message that smolagents' memory makes, and every screenshot at its place, dropped ones included.
+def conversation(memory: Any, pictures: Mapping[int, Sequence[str]]) -> list[Message]:
+    """Return every message that smolagents' memory makes, and every picture at its place, dropped ones included.
 
     Args:
         memory: smolagents' AgentMemory.
-        screens: Path of the screenshot that was shown after each step; 0 is the one that came with the task.
+        pictures: Paths of those that were shown after each step; 0: those that came with the task.
     """
     messages = _texts(memory.system_prompt.to_messages())
     for step in memory.steps:
         number = getattr(step, "step_number", 0)
         answered = _texts(step.to_messages())
-        shown: list[Message] = []
-        if number in screens:
-            shown = [Message(role="user", text="", image=screens[number])]
-        # As smolagents orders them: what the model said and called, then the screen, then logs and errors.
+        shown = [Message(role="user", text="", image=path) for path in pictures.get(number, ())]
+        # As smolagents orders them: what the model said and called, then the pictures, then logs and errors.
         said = [message for message in answered if message["role"] in ("assistant", "tool-call")]
         rest = [message for message in answered if message not in said]
         messages += [*said, *shown, *rest] if number else [*answered, *shown]

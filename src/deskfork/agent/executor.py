@@ -1,25 +1,24 @@
-"""Runs a smolagents agent's code in the guest's kernel; nothing but text and JSON ever comes back."""
+"""Runs a smolagents CodeAgent's code in the guest's kernel; nothing but text and JSON ever comes back."""
 
 import json
-from dataclasses import dataclass
+import re
+from collections.abc import Callable
 from typing import Any
 
 from smolagents import AgentLogger, LogLevel, PythonExecutor
 from smolagents.local_python_executor import CodeOutput
 from smolagents.utils import AgentExecutionError
 
-from deskfork.agent.limits import Budget
-from deskfork.agent.meter import StepMeter
-from deskfork.agent.prelude import MAX_ANSWER_CHARS, PRELUDE, STOPPED
+from deskfork.agent.actions.lines import LineClassifier
+from deskfork.agent.actions.refusal import Refused
+from deskfork.agent.hands import Hands
+from deskfork.agent.prelude import MAX_ANSWER_CHARS, STOPPED, marks_cell
 from deskfork.agent.text import clip
-from deskfork.core.errors import ConfigError, TransportError
-from deskfork.core.tracing import span
+from deskfork.agent.view import View
+from deskfork.core.errors import ConfigError
 from deskfork.core.types import FINAL_ANSWER_MIME, CellResult, RichOutput
-from deskfork.sandbox.base import Guest
 
-PRELUDE_TIMEOUT_S = 30.0
-MIN_TIMEOUT_S = 1.0
-SPAN_TEXT_CHARS = 2000
+_MARK = re.compile(r"\bmark_(\d{1,6})\b")
 
 
 class SilentLogger(AgentLogger):  # type: ignore[misc]  # smolagents ships no types
@@ -34,15 +33,6 @@ class SilentLogger(AgentLogger):  # type: ignore[misc]  # smolagents ships no ty
     log_error = log_markdown = log_code = log_rule = log_task = log_messages = log
 
 
-@dataclass(frozen=True)
-class CellLimits:
-    """Bounds on one cell of an agent."""
-
-    timeout_s: float
-    output_chars: int
-    """How much of a cell's output the agent gets to see."""
-
-
 class GuestExecutor(PythonExecutor):  # type: ignore[misc]  # smolagents ships no types
     """The executor of a CodeAgent whose Python runs in a guest.
 
@@ -50,19 +40,19 @@ class GuestExecutor(PythonExecutor):  # type: ignore[misc]  # smolagents ships n
     is our own failure and must end the run.
     """
 
-    def __init__(self, guest: Guest, limits: CellLimits, budget: Budget, meter: StepMeter) -> None:
-        self._guest = guest
-        self._limits = limits
-        self._budget = budget
-        self._meter = meter
-        self._logger = SilentLogger()
-        self._has_prelude = False
-        self.last: CellResult | None = None
-        """What the latest cell did; None when there was none since `forget`."""
+    def __init__(self, hands: Hands, view: View, check: Callable[[str], None] | None = None) -> None:
+        """Run cells by `hands`.
 
-    def forget(self) -> None:
-        """Make ready for the next step."""
-        self.last = None
+        Args:
+            hands: The way into the guest.
+            view: What the agent sees; a cell may name the marks in it.
+            check: Raises Refused for code that the action space forbids.
+        """
+        self._hands = hands
+        self._view = view
+        self._check = check
+        self._lines = LineClassifier()
+        self._logger = SilentLogger()
 
     def send_tools(self, tools: dict[str, Any]) -> None:
         """Accept `final_answer`, which the guest gets by our own prelude, and no other tool."""
@@ -81,34 +71,25 @@ class GuestExecutor(PythonExecutor):  # type: ignore[misc]  # smolagents ships n
             smolagents' CodeOutput: the last displayed value as text, or the final answer.
 
         Raises:
-            AgentExecutionError: The cell failed or overran; the text is for the agent.
+            AgentExecutionError: The cell was refused, failed or overran; the text is for the agent.
             KernelLost: The kernel died in it.
             TransportError: The kernel did not answer as agreed.
         """
-        attributes = {"openinference.span.kind": "TOOL", "tool.name": "python_interpreter"}
-        attributes |= {"input.value": code_action[:SPAN_TEXT_CHARS], "input.mime_type": "text/x-python"}
-        with span("guest execution", {**attributes, "deskfork.code_length": len(code_action)}) as current:
-            with self._meter.charge("guest"):
-                self._install_prelude()
-                result = self._guest.run_cell(code_action, timeout_s=self._timeout_s())
-            self.last = result
-            current.set_attribute("output.value", result.stdout[:SPAN_TEXT_CHARS])
-            current.set_attribute("deskfork.timed_out", result.timed_out)
-            current.set_attribute("deskfork.cell_error", result.error.name if result.error else "")
-        return self._judge(result)
+        acted = self._hands.acted
+        acted.code = code_action
+        acted.lines.update(self._lines.count(code_action))
+        acted.action = self._lines.classify(code_action)
+        if self._check is not None:
+            try:
+                self._check(code_action)
+            except Refused as refusal:
+                acted.refused = str(refusal)
+                raise AgentExecutionError(f"Refused, nothing was run: {refusal}", self._logger) from None
+        return self._judge(self._hands.run(code_action, our_own=self._marks_in(code_action)))
 
-    def _timeout_s(self) -> float:
-        return max(MIN_TIMEOUT_S, min(self._limits.timeout_s, self._budget.deadline.remaining_s))
-
-    def _install_prelude(self) -> None:
-        if self._has_prelude:
-            return
-        # A cell of its own: glued to the agent's, it would be lost with a syntax error and shift the traceback's lines.
-        result = self._guest.run_cell(PRELUDE, timeout_s=PRELUDE_TIMEOUT_S)
-        if result.error or result.timed_out:
-            what = result.error.traceback[-500:] if result.error else f"no end in {PRELUDE_TIMEOUT_S:.0f} s"
-            raise TransportError(f"the guest's kernel refused the cell that defines final_answer: {what}")
-        self._has_prelude = True
+    def _marks_in(self, code: str) -> str:
+        named = {int(number) for number in _MARK.findall(code)} & self._view.marks.keys()
+        return marks_cell({number: self._view.shown(*self._view.marks[number]) for number in sorted(named)})
 
     def _judge(self, result: CellResult) -> Any:
         payload = _answer_payload(result)
@@ -120,28 +101,41 @@ class GuestExecutor(PythonExecutor):  # type: ignore[misc]  # smolagents ships n
                 raise AgentExecutionError(f"{logs}\nfinal_answer was not understood: {exc}", self._logger) from exc
         if result.timed_out or result.error:
             raise AgentExecutionError(self._failure(result, logs), self._logger)
-        shown = "\n".join(filter(None, map(_described, result.outputs)))
-        return CodeOutput(output=clip(shown, self._limits.output_chars) or None, logs=logs, is_final_answer=False)
+        return CodeOutput(output=self._shown(result), logs=logs, is_final_answer=False)
 
     def _logs(self, result: CellResult) -> str:
-        parts = [clip(result.stdout, self._limits.output_chars)]
-        if result.stderr:
-            parts.append("[stderr]\n" + clip(result.stderr, self._limits.output_chars // 4))
-        if result.is_truncated:
-            parts.append("[the cell printed more than is kept; the rest was dropped]")
-        return "\n".join(filter(None, parts))
+        return printed(result, self._hands.limits.output_chars) if self._hands.shows_output else ""
+
+    def _shown(self, result: CellResult) -> str | None:
+        shown = "\n".join(filter(None, map(_described, result.outputs))) if self._hands.shows_output else ""
+        return clip(shown, self._hands.limits.output_chars) or None
 
     def _failure(self, result: CellResult, logs: str) -> str:
-        parts = [f"Execution logs:\n{logs}"] if logs else []
-        if result.timed_out:
-            parts.append(
-                f"The cell was interrupted after {result.duration_s:.0f} s, its time limit. The kernel kept its state:"
-                " variables and imports are still there. Split long work into steps, or run it in the background."
-            )
-        if result.error:
-            trace = result.error.traceback or f"{result.error.name}: {result.error.value}"
-            parts.append(clip(trace, self._limits.output_chars // 2))
-        return "\n".join(parts)
+        return "\n".join(filter(None, [f"Execution logs:\n{logs}" if logs else "", failure(result, self._hands)]))
+
+
+def printed(result: CellResult, limit: int) -> str:
+    """Return what a cell printed, as the agent gets to see it."""
+    parts = [clip(result.stdout, limit)]
+    if result.stderr:
+        parts.append("[stderr]\n" + clip(result.stderr, limit // 4))
+    if result.is_truncated:
+        parts.append("[the cell printed more than is kept; the rest was dropped]")
+    return "\n".join(filter(None, parts))
+
+
+def failure(result: CellResult, hands: Hands) -> str:
+    """Return, for the agent, how a cell failed; empty when it did not."""
+    parts = []
+    if result.timed_out:
+        parts.append(
+            f"The cell was interrupted after {result.duration_s:.0f} s, its time limit. The kernel kept its state:"
+            " variables and imports are still there. Split long work into steps, or run it in the background."
+        )
+    if result.error:
+        trace = result.error.traceback or f"{result.error.name}: {result.error.value}"
+        parts.append(clip(trace, hands.limits.output_chars // 2))
+    return "\n".join(parts)
 
 
 def parse_answer(payload: str) -> Any:

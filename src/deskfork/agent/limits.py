@@ -6,6 +6,7 @@ from pydantic import Field
 
 from deskfork.core.config import StrictModel
 from deskfork.core.waiting import Deadline
+from deskfork.records.trial import TokenUsage
 
 
 class Limits(StrictModel):
@@ -29,14 +30,22 @@ class Budget:
     input_tokens: int = 0
     output_tokens: int = 0
     _full: str = ""
+    _has_untold: bool = False
 
     def __post_init__(self) -> None:
         self.deadline = Deadline.after(self.limits.seconds)
 
-    def add_tokens(self, input_tokens: int, output_tokens: int) -> None:
-        """Count what one model call billed."""
-        self.input_tokens += input_tokens
-        self.output_tokens += output_tokens
+    def add_tokens(self, input_tokens: int | None, output_tokens: int | None) -> None:
+        """Count what one model call billed; None when the model did not tell."""
+        self._has_untold |= input_tokens is None or output_tokens is None
+        self.input_tokens += input_tokens or 0
+        self.output_tokens += output_tokens or 0
+
+    def usage(self) -> TokenUsage | None:
+        """Return what all calls billed; None when one of them did not tell."""
+        if self._has_untold:
+            return None
+        return TokenUsage(input_tokens=self.input_tokens, output_tokens=self.output_tokens)
 
     def exhaust(self, reason: str) -> None:
         """Declare that the agent cannot go on, for a reason that only the model knows of."""

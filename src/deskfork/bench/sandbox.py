@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+from deskfork.bench.agents import framework_seconds
 from deskfork.bench.figures import Figure, SandboxFigures
-from deskfork.bench.steps import framework_seconds
 from deskfork.core.errors import InfraError
 from deskfork.core.waiting import Deadline
 from deskfork.sandbox.provider import VmProvider

@@ -68,6 +68,31 @@ def tasks(
     print_table(["task", "ready, s", "of it fork, s", "baked, s", ""], rows)
 
 
+@app.command("agents")
+def agents(
+    provider: Annotated[str, typer.Option(help="auto, docker or qemu.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure what a step costs: deskfork's own part in each action space, the act, and each observation."""
+    from deskfork.bench.agents import bench_agents
+
+    with progress_log() as say, open_vm_provider(provider, cache_dir()) as opened:
+        found = bench_agents(opened, say)
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    figures = {"framework": found.framework_ms, "act": found.act_ms, "observe": found.observe_ms}
+    print_table(
+        ["milliseconds of a step", "", "median", "min", "max", "n"],
+        [
+            [what, name, *(f"{value:g}" for value in one.model_dump().values())]
+            for what, named in figures.items()
+            for name, one in named.items()
+        ]
+        + [["first look", "accessibility", f"{found.first_accessibility_ms:g}", "", "", "1"]],
+    )
+
+
 def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 

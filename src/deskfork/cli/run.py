@@ -36,9 +36,12 @@ def start(
     wording: Annotated[
         str | None, typer.Option(help="abstract or verbose: of each pair only the task that is worded so.")
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="oracle, null, replay:FILE, code, or an agent's YAML file.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="litellm:…, openai:…@URL or transformers:…, for code agents.")
+    agent: Annotated[
+        str | None, typer.Option(help="An action space (`agent list`), oracle, null, replay:FILE, or a YAML file.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="litellm:…, openai:…@URL, transformers:… or scripted:FILE.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Keep the model's answers in this folder, and ask nothing twice.")
     ] = None,
     provider: Annotated[str | None, typer.Option(help="auto (the default), docker, qemu or fake.")] = None,
     repeats: Annotated[int | None, typer.Option(help="Trials of each task; 1 by default.")] = None,
@@ -63,7 +66,7 @@ def start(
     limits = {"limits.steps": max_steps, "limits.seconds": max_seconds, "limits.tokens": max_tokens}
     options = {"source": source, "tasks": tasks, "agent": agent, "model": model, "provider": provider, "out": out}
     counts = {"repeats": repeats, "parallel": parallel, "network": network, "keep_state": keep_state}
-    summary = _run(resolve_config(config, {**options, **counts, **limits, "wording": wording}))
+    summary = _run(resolve_config(config, {**options, **counts, **limits, "wording": wording, "cache": cache}))
     report = report_results(summary.run_dir, summary.results, planned=summary.planned, skipped=summary.skipped)
     _print(report, json=json)
     _end(summary)

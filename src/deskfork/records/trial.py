@@ -2,11 +2,14 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from deskfork.core.config import StrictModel
+
+SelfReport = Literal["done", "failed"]
+"""What an agent that ended itself said: that the task is done, or that it cannot be done."""
 
 
 class TrialStatus(StrEnum):
@@ -87,14 +90,19 @@ class TrialResult(StrictModel):
     answer: str | None = None
     """What the agent said at the end, as JSON or text; None when it never ended by itself."""
     steps: int = 0
-    tokens: TokenUsage = TokenUsage()
+    self_report: SelfReport | None = None
+    """Whether the agent itself said that the task is done; None when it did not end by itself. It is not the score."""
+    tokens: TokenUsage | None = TokenUsage()
+    """None when the model did not tell for each of its calls."""
     cost_usd: float | None = None
-    """None when the model's price is unknown."""
+    """At list price, cached answers at what they cost when they were made; None when price or tokens are unknown."""
     duration_s: float
     phases_s: dict[str, float]
     """Seconds by phase: fork, setup, agent, evaluate, logs, close."""
     action_mix: dict[str, int]
-    """Steps by class of action: gui, code, mixed, none."""
+    """Steps by class of action: see `ActionClass`."""
+    line_mix: dict[str, int] = Field(default_factory=dict)
+    """Lines of all actions by what they do: see `LineClass`."""
     started_at: datetime
     provider: str
     template_digest: str

@@ -34,7 +34,8 @@ class AgentReport(StrictModel):
     differing: int
     """Trials whose two scores differ."""
     statuses: dict[str, int]
-    tokens: int
+    tokens: int | None
+    """None when one trial's are unknown."""
     cost_usd: float | None
     """None when one trial's is unknown."""
     duration_s: float
@@ -133,7 +134,7 @@ def _result(result: TrialResult, attempts: int, folder: str) -> TrialReport:
         reason=result.verdict.reason or result.error,
         ending=result.ending,
         cost_usd=result.cost_usd,
-        tokens=result.tokens.total,
+        tokens=result.tokens.total if result.tokens else None,
         trace_id=result.trace_id,
         folder=folder,
     )
@@ -149,6 +150,7 @@ def _agent(name: str, trials: list[TrialReport]) -> AgentReport:
     scores = [trial.score for trial in trials if trial.score is not None]
     strict = [trial.strict_score for trial in trials if trial.strict_score is not None]
     costs = [trial.cost_usd for trial in trials]
+    counts = [trial.tokens for trial in trials if trial.tokens is not None]
     known = [cost for cost in costs if cost is not None]
     return AgentReport(
         agent=name,
@@ -159,7 +161,7 @@ def _agent(name: str, trials: list[TrialReport]) -> AgentReport:
         mean_strict_score=mean(strict),
         differing=sum(trial.has_difference for trial in trials),
         statuses=dict(sorted(Counter(trial.status for trial in trials).items())),
-        tokens=sum(trial.tokens for trial in trials),
+        tokens=sum(counts) if len(counts) == len(trials) else None,
         cost_usd=sum(known) if len(known) == len(costs) else None,
         duration_s=round(sum(trial.duration_s or 0.0 for trial in trials), 3),
     )

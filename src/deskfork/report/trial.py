@@ -29,7 +29,8 @@ class TrialReport(StrictModel):
     """Why the score is absent, or 0 without judging; else what went wrong; else empty."""
     ending: str = ""
     cost_usd: float | None = None
-    tokens: int = 0
+    tokens: int | None = 0
+    """None when the model did not tell."""
     trace_id: str | None = None
     folder: str
     """The attempt's folder, relative to the run's."""

@@ -3,10 +3,11 @@
 import json
 import time
 import traceback
+from collections import Counter
 from datetime import UTC, datetime
 from threading import Lock
 
-from deskfork.agent.build import AgentOutcome, run_agent
+from deskfork.agent.build import AgentOutcome, CacheUse, run_agent
 from deskfork.core.errors import DeskforkError, EvaluationError, InfraError
 from deskfork.core.tracing import trace_id
 from deskfork.core.waiting import Deadline
@@ -89,6 +90,7 @@ class Attempt:
         outcome, facts = self._outcome, self._facts
         verdict = self._verdict or Verdict(reason="the trial did not get to its evaluation")
         classes = [step.action for step in self._steps]
+        lines = sum((Counter(step.lines) for step in self._steps), Counter[str]())
         return TrialResult(
             task=self._plan.task.id,
             agent=self._plan.agent.name,
@@ -102,12 +104,14 @@ class Attempt:
             error="; ".join(line.split("\n", 1)[0] for line in self._errors),
             ending=outcome.reason if outcome else "",
             answer=outcome.answer if outcome else None,
+            self_report=outcome.self_report if outcome else None,
             steps=outcome.steps if outcome else len(self._steps),
             tokens=outcome.tokens if outcome else self._tokens_so_far(),
             cost_usd=outcome.cost_usd if outcome else None,
             duration_s=time.monotonic() - self._clock,
             phases_s=dict(self._phases.seconds),
             action_mix={name: classes.count(name) for name in sorted(set(classes))},
+            line_mix=dict(sorted(lines.items())),
             started_at=self._started_at,
             provider=self._setting.provider.name,
             template_digest=facts.template_digest if facts else "",
@@ -149,6 +153,7 @@ class Attempt:
                     limits=self._setting.limits,
                     screens=recorder.screens,
                     on_step=lambda step: self._after_step(step, recorder),
+                    cache=self._cache(),
                 )
             except InfraError:
                 # Asked before the sandbox is closed, when it would look dead in any case.
@@ -159,6 +164,10 @@ class Attempt:
             self._errors.append(self._outcome.error)
         recorder.write_messages(json.dumps(self._outcome.messages, indent=1, ensure_ascii=False) + "\n")
         recorder.log(f"agent: {self._outcome.status} ({self._outcome.reason}) after {self._outcome.steps} steps")
+
+    def _cache(self) -> CacheUse | None:
+        folder = self._setting.cache
+        return CacheUse(folder, f"repeat {self._plan.repeat}") if folder else None
 
     def _after_step(self, step: StepRecord, recorder: TrialRecorder) -> None:
         recorder.add_step(step)
@@ -222,10 +231,13 @@ class Attempt:
                 reason="the sandbox died in the agent's own cells again, so the agent is taken to have destroyed it",
             )
 
-    def _tokens_so_far(self) -> TokenUsage:
+    def _tokens_so_far(self) -> TokenUsage | None:
+        told = [step.tokens for step in self._steps if step.tokens is not None]
+        if len(told) < len(self._steps):
+            return None
         return TokenUsage(
-            input_tokens=sum(step.tokens.input_tokens for step in self._steps),
-            output_tokens=sum(step.tokens.output_tokens for step in self._steps),
+            input_tokens=sum(tokens.input_tokens for tokens in told),
+            output_tokens=sum(tokens.output_tokens for tokens in told),
         )
 
 

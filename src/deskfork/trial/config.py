@@ -17,9 +17,11 @@ class RunConfig(StrictModel):
     """One run: an agent, its tasks and how often."""
 
     agent: str
-    """`oracle`, `null`, `replay:FILE`, `code`, or the path of an agent's YAML file."""
+    """The name of an action space, `oracle`, `null`, `replay:FILE`, or the path of an agent's YAML file."""
     model: str | None = None
-    """`litellm:…`, `openai:…` or `transformers:…`; for `code` agents."""
+    """`litellm:…`, `openai:…`, `transformers:…`, `scripted:FILE` or `replay:FILE`; for agents of an action space."""
+    cache: Path | None = None
+    """Folder in which answers of models are kept, to be given again to the same questions."""
     source: Path | None = None
     """Folder of tasks or a Spider2-V checkout; None for the project's own tasks."""
     tasks: str = Field(default="all", min_length=1)
@@ -60,7 +62,10 @@ def resolve_config(file: Path | None, given: Mapping[str, object]) -> RunConfig:
         if value is not None:
             _lay_over(values, key, value, file)
     if not values.get("agent"):
-        raise ConfigError("no agent was named: add --agent oracle, null, replay:FILE, code, or an agent's YAML file")
+        raise ConfigError(
+            "no agent was named: add --agent oracle, null, replay:FILE, an action space (see `deskfork agent list`),"
+            " or an agent's YAML file"
+        )
     try:
         return RunConfig.model_validate(values)
     except ValidationError as error:

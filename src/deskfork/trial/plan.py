@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 
-from deskfork.agent.config import AgentConfig, CodeConfig
+from deskfork.agent.config import AgentConfig, ModelAgentConfig
 from deskfork.agent.limits import Limits
 from deskfork.core.tracing import TraceContext
 from deskfork.records.paths import RunPaths
@@ -28,7 +29,7 @@ class TrialPlan:
     @property
     def model(self) -> str | None:
         """The model's spec, for agents that have one."""
-        return self.agent.model if isinstance(self.agent, CodeConfig) else None
+        return self.agent.model if isinstance(self.agent, ModelAgentConfig) else None
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class TrialSetting:
     """Whether each attempt keeps the disk as the agent left it."""
     evaluations: int = 1
     """How often each end state is read; the first time counts."""
+    cache: Path | None = None
+    """Where answers of models are kept; None to ask anew each time."""
     parent: TraceContext | None = None
     """The run's span: trials may run in other threads."""
     cancelled: Event = field(default_factory=Event)

@@ -78,6 +78,7 @@ def start_run(
                 notify=notify,
                 keep_state=config.keep_state,
                 evaluations=config.evaluations,
+                cache=config.cache,
                 parent=current_context(),
                 cancelled=cancelled,
             )

@@ -32,7 +32,7 @@ class Screens:
     saved: list[int] = field(default_factory=list)
 
     def save(self, image: Image.Image, step: int) -> str:
-        assert image.size == SIZE
+        assert image.width * SIZE[1] == image.height * SIZE[0]
         self.saved.append(step)
         return f"screens/{step:03d}.png"
 

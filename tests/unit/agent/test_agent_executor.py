@@ -15,7 +15,7 @@ from deskfork.core.errors import KernelLost
 from deskfork.core.types import FINAL_ANSWER_MIME
 
 Run = Callable[..., Any]
-QUIET = OracleConfig(observe=())
+ORACLE = OracleConfig()
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ QUIET = OracleConfig(observe=())
     ],
 )  # fmt: skip
 def test_an_answer_arrives_however_it_is_given(run: Run, kernel_guest: Any, code: str, answer: str) -> None:
-    ran = run(QUIET, kernel_guest, [code, "raise RuntimeError('not reached')"])
+    ran = run(ORACLE, kernel_guest, [code, "raise RuntimeError('not reached')"])
     assert (ran.outcome.status, ran.outcome.reason) == ("completed", "final answer")
     assert ran.outcome.answer == answer
     assert [record.is_final for record in ran.records] == [True]
@@ -68,14 +68,14 @@ def test_an_answer_arrives_however_it_is_given(run: Run, kernel_guest: Any, code
 def test_whatever_a_cell_does_the_next_one_can_answer(run: Run, kernel_guest: Any, tmp_path: Any, code: str) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text("\n".join(json.dumps({"code": c}) for c in (code, "final_answer('later')")))
-    ran = run(ReplayConfig(file=script, observe=()), kernel_guest)
+    ran = run(ReplayConfig(file=script), kernel_guest)
     assert [record.is_final for record in ran.records] == [False, True]
     assert ran.outcome.answer == "later"
 
 
 def test_output_and_traceback_of_a_failed_cell_reach_the_agent(run: Run, kernel_guest: Any) -> None:
     cell = "import sys\nprint('so far')\nprint('to err', file=sys.stderr)\ndef f():\n    return 1 / 0\nf()"
-    ran = run(QUIET, kernel_guest, [cell, "print('never')"])
+    ran = run(ORACLE, kernel_guest, [cell, "print('never')"])
     record = ran.records[0]
     assert (record.stdout, record.stderr) == ("so far\n", "to err\n")
     for part in ("so far", "to err", "ZeroDivisionError", "return 1 / 0"):
@@ -88,7 +88,7 @@ def test_output_and_traceback_of_a_failed_cell_reach_the_agent(run: Run, kernel_
 
 def test_output_of_a_good_cell_and_its_last_value_reach_the_agent(run: Run, kernel_guest: Any) -> None:
     cell = "import sys\nprint('out')\nprint('warn', file=sys.stderr)\n{'value': 41 + 1}"
-    ran = run(QUIET, kernel_guest, [cell])
+    ran = run(ORACLE, kernel_guest, [cell])
     text = ran.outcome.messages[-1]["text"]
     assert "out" in text
     assert "[stderr]\nwarn" in text
@@ -100,7 +100,7 @@ def test_an_endless_cell_is_interrupted_and_the_state_stays(run: Run, kernel_gue
     script = tmp_path / "script.jsonl"
     cells = ["x = 7\nprint('before')\nwhile True: pass", "final_answer(x)"]
     script.write_text("\n".join(json.dumps({"code": cell}) for cell in cells))
-    ran = run(ReplayConfig(file=script, observe=(), cell_timeout_s=1.0), kernel_guest)
+    ran = run(ReplayConfig(file=script, cell_timeout_s=1.0), kernel_guest)
     assert ran.records[0].timed_out
     assert ran.records[0].stdout == "before\n"
     assert "kept its state" in ran.records[0].error
@@ -108,14 +108,14 @@ def test_an_endless_cell_is_interrupted_and_the_state_stays(run: Run, kernel_gue
 
 
 def test_the_seconds_limit_ends_the_running_cell_and_is_an_outcome(run: Run, kernel_guest: Any) -> None:
-    ran = run(QUIET, kernel_guest, ["import time\ntime.sleep(60)", "1"], Limits(seconds=1.5))
+    ran = run(ORACLE, kernel_guest, ["import time\ntime.sleep(60)", "1"], Limits(seconds=1.5))
     assert (ran.outcome.status, ran.outcome.reason) == ("limit", "limit of 1.5 seconds")
     assert len(ran.records) == 1
 
 
 def test_a_flood_of_output_is_cut_and_says_so(run: Run, kernel_guest: Any) -> None:
     cell = "import sys\nfor _ in range(100):\n    sys.stdout.write('y' * 1_000_000)\nfinal_answer('after the flood')"
-    ran = run(OracleConfig(observe=(), output_chars=1000), kernel_guest, [cell])
+    ran = run(OracleConfig(output_chars=1000), kernel_guest, [cell])
     assert ran.outcome.answer == "after the flood"
     text = ran.outcome.messages[-1]["text"]
     assert len(text) < 2000
@@ -123,7 +123,7 @@ def test_a_flood_of_output_is_cut_and_says_so(run: Run, kernel_guest: Any) -> No
 
 
 def test_a_kernel_that_dies_ends_the_run_as_our_error(run: Run, kernel_guest: Any) -> None:
-    ran = run(QUIET, kernel_guest, ["import os\nprint('x', flush=True)\nos._exit(1)", "1"], raises=KernelLost)
+    ran = run(ORACLE, kernel_guest, ["import os\nprint('x', flush=True)\nos._exit(1)", "1"], raises=KernelLost)
     assert len(ran.records) == 1
     assert ran.records[0].code.startswith("import os")
     assert ran.records[0].error.startswith("KernelLost: ")

@@ -16,7 +16,6 @@ from deskfork.agent.config import NullConfig, OracleConfig, ReplayConfig
 from deskfork.agent.limits import Limits
 from deskfork.agent.loop import RECORD_CHARS
 from deskfork.agent.models.scripted import MAX_CELL_CHARS
-from deskfork.agent.observe.observe import ScreenshotConfig, WindowsConfig
 from deskfork.agent.prelude import PRELUDE
 from deskfork.core.errors import ConfigError, KernelLost, SandboxError, TransportError
 from deskfork.core.tracing import configure_tracing, flush_tracing
@@ -123,31 +122,15 @@ def test_a_kernel_that_refuses_the_prelude_is_our_failure(run: Run, screen_guest
 )
 def test_any_cell_arrives_as_it_was_written(run: Run, screen_guest: Any, cell: str) -> None:
     guest = screen_guest()
-    ran = run(OracleConfig(observe=()), guest, [cell])
+    ran = run(OracleConfig(), guest, [cell])
     assert guest.cells[1][0] == cell
     assert ran.records[0].code == cell
 
 
-def test_screens_are_recorded_for_each_step_and_old_ones_leave_the_context(run: Run, screen_guest: Any) -> None:
-    ran = run(OracleConfig(observe=(ScreenshotConfig(keep_last=2),)), screen_guest(), ["1"] * 4)
+def test_the_screen_after_each_step_is_recorded(run: Run, screen_guest: Any) -> None:
+    ran = run(OracleConfig(), screen_guest(), ["1"] * 4)
     assert ran.screens.saved == [0, 1, 2, 3, 4]
     assert [record.screen for record in ran.records] == [f"screens/{step:03d}.png" for step in (1, 2, 3, 4)]
-    shown = [message["image"] for message in ran.outcome.messages if message["image"]]
-    assert shown == [f"screens/{step:03d}.png" for step in range(5)]
-
-
-def test_observations_keep_the_logs(run: Run, screen_guest: Any) -> None:
-    def answer(code: str) -> CellResult:
-        return CellResult("the log", "", (), 0.0)
-
-    config = OracleConfig(observe=(ScreenshotConfig(), WindowsConfig()))
-    ran = run(config, screen_guest(answer), ["1"])
-    *_, image, last = ran.outcome.messages
-    assert image["image"] == "screens/001.png"
-    assert "the log" in last["text"]
-    assert '- "a b\'c" 640x480 at (1, 2), active' in last["text"]
-    assert last["text"].count("640x480") == 40
-    assert "640x480" in ran.outcome.messages[1]["text"]
 
 
 def test_the_steps_time_is_split(run: Run, screen_guest: Any) -> None:
@@ -173,11 +156,11 @@ def test_spans_nest_as_promised(run: Run, screen_guest: Any) -> None:
         flush_tracing()
     names = {span.context.span_id: span.name for span in spans}
     found = [(span.name, names.get(span.parent.span_id) if span.parent else None) for span in spans]
-    step = [("guest execution", "step"), ("observation", "step"), ("step", None)]
-    assert found == [("observation", None), *step, *step]
+    step = [("guest execution", "step"), ("step", None)]
+    assert found == [*step, *step]
     last = spans[-1]
     assert (last.attributes["deskfork.step"], last.attributes["deskfork.action"]) == (2, "gui")
-    assert spans[-3].attributes["input.value"].startswith("import pyautogui")
+    assert spans[-2].attributes["input.value"].startswith("import pyautogui")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, StrictStr, TypeAdapter, ValidationError
 
@@ -150,22 +150,10 @@ class Fail(StrictModel):
 
 
 Act = Annotated[
-    MoveTo
-    | Click
-    | ButtonDown
-    | ButtonUp
-    | DragTo
-    | Scroll
-    | Typing
-    | Press
-    | KeyDown
-    | KeyUp
-    | Hotkey
-    | Wait
-    | Done
+    MoveTo | Click | ButtonDown | ButtonUp | DragTo | Scroll | Typing | Press | KeyDown | KeyUp | Hotkey | Wait | Done
     | Fail,
     Field(discriminator="act"),
-]
+]  # fmt: skip
 """Any act. Making one of a key or text that cannot be pressed raises Refused; other bad values, a ValidationError."""
 _adapter: TypeAdapter[Any] = TypeAdapter(Act)
 
@@ -206,10 +194,9 @@ def explain(error: ValidationError) -> str:
 
 
 # pydantic names a union's members and tags on the way to a field; they are ours, not the model's.
-_UNION_PARTS = frozenset(
-    ("Pixels", "Mark", "int", "float", "move_to", "click", "button_down", "button_up", "drag_to", "scroll", "typing")
-    + ("press", "key_down", "key_up", "hotkey", "wait", "done", "fail")
-)
+_UNION_PARTS = {"Pixels", "Mark", "int", "float"} | {
+    kind.model_fields["act"].default for kind in get_args(get_args(Act)[0])
+}
 
 
 def placed(act: Act, frame: Frame) -> Act:

@@ -39,6 +39,8 @@ from deskfork.agent.actions.refusal import Refused
 MAX_ACTS = 20
 _SHOWN_CHARS = 60
 _FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_+-]*)\s*")
+_WORD = re.compile(r"(?:json)?\s*(WAIT|FAIL|DONE)\s*```")
+_GAP = re.compile(r"[\s,]*")
 _FORM = 'a fenced block holds JSON such as {"action_type": "CLICK", "x": 100, "y": 200}'
 Given = Mapping[str, Any]
 
@@ -88,9 +90,7 @@ def _objects(reply: str) -> list[object]:
 def _block(text: str, opening: re.Match[str]) -> tuple[str, list[object], int]:
     """Return a fenced block's language, its objects, and where it ends."""
     language = opening[1].lower()
-    if word := re.compile(r"(WAIT|FAIL|DONE)\s*```").match(text, opening.start(1) if opening[1] else opening.end()):
-        return "json", [{"action_type": word[1]}], word.end()
-    if word := re.compile(r"json\s+(WAIT|FAIL|DONE)\s*```").match(text, opening.start(1)):
+    if word := _WORD.match(text, opening.start(1)):
         return "json", [{"action_type": word[1]}], word.end()
     if language not in ("", "json"):
         raise Refused(f"a block marked {language[:_SHOWN_CHARS]!r} is no action: {_FORM}")
@@ -112,7 +112,8 @@ def _decode(text: str, start: int) -> tuple[list[object], int]:
         except (ValueError, RecursionError) as exc:
             raise Refused(f"not JSON: {str(exc)[: _SHOWN_CHARS * 2]}, in {_shown(text[end:])}") from exc
         found += value if isinstance(value, list) else [value]
-        end = re.compile(r"[\s,]*").match(text, end).end()  # type: ignore[union-attr]  # matches anything
+        gap = _GAP.match(text, end)
+        end = gap.end() if gap else end
     if not found and end == start:
         raise Refused(f"{_shown(text[start:])} is no JSON object: {_FORM}")
     return found, end
@@ -181,10 +182,6 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 _PLACE = ("x", "y", "mark")
 _EXPECTED = {
     "x": "a number of pixels from the left edge",
@@ -208,8 +205,8 @@ _IS: dict[str, Callable[[object], bool]] = {
     "clicks": _is_whole,
     "dx": _is_whole,
     "dy": _is_whole,
-    "text": _is_text,
-    "key": _is_text,
+    "text": lambda value: isinstance(value, str),
+    "key": lambda value: isinstance(value, str),
     "keys": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
 }
 
