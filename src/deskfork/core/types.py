@@ -78,3 +78,40 @@ class DesktopState:
     pointer_x: int
     pointer_y: int
     windows: tuple[Window, ...]
+
+
+@dataclass(frozen=True)
+class AccessibleNode:
+    """One object on the guest's screen, as its application describes it to assistive technology."""
+
+    depth: int
+    """How many of the nodes before it it lies in; a window's is 0."""
+    role: str
+    """AT-SPI's name of its role, such as `push button`."""
+    name: str
+    text: str
+    """What is in it, where that is not its name: the text of an entry or a terminal, the value of a slider."""
+    states: tuple[str, ...]
+    """Such as `focused`, `checked`, `selected`, `expanded`, `editable`, `disabled`."""
+    x: int
+    """Left edge of the part that is on the screen, pixels."""
+    y: int
+    """Top edge of that part, pixels."""
+    width_px: int
+    height_px: int
+    app: str
+    """The application's name."""
+    is_clickable: bool
+    """Whether it is something to click on or to type into."""
+
+
+@dataclass(frozen=True)
+class AccessibilityTree:
+    """What can be seen on the guest's screen, as its applications tell it: data, not truth."""
+
+    nodes: tuple[AccessibleNode, ...]
+    """Window by window from the top of the stack to its bottom; parents before their children."""
+    is_partial: bool
+    """Whether an application did not answer in time, or there was more than is told."""
+    seconds: float
+    """What looking took in the guest."""
