@@ -11,6 +11,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
+from deskfork_guest.accessibility.bus import BusUnavailable
+from deskfork_guest.accessibility.look import AccessibilityReader
 from deskfork_guest.desktop import DesktopReader, DesktopUnavailable
 from deskfork_guest.identity import Identity, RekeyFailed
 from deskfork_guest.schema import Desktop, Health, RekeyReply, RekeyRequest
@@ -24,7 +26,7 @@ SSH_HOST_KEY = Path("/etc/ssh/ssh_host_ed25519_key.pub")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def make_api(identity: Identity, desktop: DesktopReader) -> FastAPI:
+def make_api(identity: Identity, desktop: DesktopReader, accessibility: AccessibilityReader) -> FastAPI:
     """Make the part of the observer that has no hurry; whoever calls it has been let in already."""
     api = FastAPI(openapi_url=None)
 
@@ -46,8 +48,15 @@ def make_api(identity: Identity, desktop: DesktopReader) -> FastAPI:
     def screenshot() -> Response:
         return Response(desktop.screenshot_png(), media_type="image/png")
 
+    @api.get("/accessibility")
+    def look() -> Response:
+        tree = accessibility.read(desktop.stack(), desktop.size())
+        # Not FastAPI's own way, which would make a thousand nodes into dictionaries first.
+        return Response(tree.model_dump_json(), media_type="application/json")
+
     @api.exception_handler(DesktopUnavailable)
-    def unavailable(_: Request, exc: DesktopUnavailable) -> JSONResponse:
+    @api.exception_handler(BusUnavailable)
+    def unavailable(_: Request, exc: Exception) -> JSONResponse:
         return JSONResponse({"detail": str(exc)}, status_code=503)
 
     return api
@@ -59,10 +68,10 @@ class Observer:
     /rekey bypasses FastAPI because it runs right after a fork, when every line costs translation time under emulation.
     """
 
-    def __init__(self, identity: Identity, desktop: DesktopReader) -> None:
-        """Serve `desktop`, and let `identity` be replaced."""
+    def __init__(self, identity: Identity, desktop: DesktopReader, accessibility: AccessibilityReader) -> None:
+        """Serve `desktop` and `accessibility`, and let `identity` be replaced."""
         self._identity = identity
-        self._api = make_api(identity, desktop)
+        self._api = make_api(identity, desktop, accessibility)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -4,6 +4,7 @@ import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
@@ -20,6 +21,18 @@ MAX_TEXT = 1000
 
 class DesktopUnavailable(Exception):
     """The X server does not answer."""
+
+
+@dataclass(frozen=True)
+class StackedWindow:
+    """One window that is on the screen: the panel and the background are such, minimised windows are not."""
+
+    title: str
+    pid: int | None
+    x: int
+    y: int
+    width_px: int
+    height_px: int
 
 
 class DesktopReader:
@@ -54,6 +67,26 @@ class DesktopReader:
             active_window=next((window.title for window in windows if window.active), None),
             windows=windows,
         )
+
+    def stack(self) -> list[StackedWindow]:
+        """Return what lies on the screen, from the bottom to the top.
+
+        Raises:
+            DesktopUnavailable: The X server does not answer.
+        """
+        with self._connection() as display:
+            listed = _cardinals(display, display.screen().root, "_NET_CLIENT_LIST_STACKING")[:MAX_WINDOWS]
+            return [found for window_id in listed if (found := _stacked(display, window_id)) is not None]
+
+    def size(self) -> tuple[int, int]:
+        """Return the screen's width and height, pixels.
+
+        Raises:
+            DesktopUnavailable: The X server does not answer.
+        """
+        with self._connection() as display:
+            geometry = display.screen().root.get_geometry()
+            return geometry.width, geometry.height
 
     def has_session(self) -> bool:
         """Whether a window manager runs and a panel keeps its strip of the screen.
@@ -134,3 +167,18 @@ def _window(display: Display, window_id: int, *, is_active: bool) -> Window | No
         )
     except (BadWindow, BadDrawable):
         return None
+
+
+def _stacked(display: Display, window_id: int) -> StackedWindow | None:
+    """Describe one window, or None if it is minimised, or was closed while we looked."""
+    window = display.create_resource_object("window", window_id)
+    try:
+        if window.get_attributes().map_state != X.IsViewable:
+            return None
+        geometry = window.get_geometry()
+        origin = window.translate_coords(display.screen().root, 0, 0)
+        pids = _cardinals(display, window, "_NET_WM_PID")
+        title = _text(display, window, "_NET_WM_NAME") or _text(display, window, "WM_NAME")
+    except (BadWindow, BadDrawable):
+        return None
+    return StackedWindow(title, pids[0] if pids else None, -origin.x, -origin.y, geometry.width, geometry.height)

@@ -85,3 +85,37 @@ class Desktop(_Wire):
     """Title of the window that has the focus."""
     windows: list[Window]
     """From the bottom of the stack to its top."""
+
+
+class AccessibleNode(_Wire):
+    """One object that shows on the screen."""
+
+    depth: int
+    """How many of the nodes before it it lies in."""
+    role: str
+    """AT-SPI's name of its role, such as `push button`."""
+    name: str
+    text: str
+    """What is in it, where that is not its name: the text of an entry or a terminal, the value of a slider."""
+    states: list[str]
+    """Such as `focused`, `checked`, `selected`, `expanded`, `editable`, `disabled`."""
+    x: int
+    """Pixels from the screen's left edge; like the others, of what of it is on the screen."""
+    y: int
+    width_px: int
+    height_px: int
+    app: str
+    """The application's name."""
+    clickable: bool
+    """Whether it is something to click on or to type into."""
+
+
+class AccessibilityTree(_Wire):
+    """Reply of GET /accessibility."""
+
+    nodes: list[AccessibleNode]
+    """Parents before their children."""
+    is_partial: bool
+    """Whether an application did not answer in time, or there was more than is told."""
+    duration_s: float
+    """What looking took in the guest."""

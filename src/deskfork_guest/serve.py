@@ -6,6 +6,7 @@ from types import FrameType
 
 import uvicorn
 
+from deskfork_guest.accessibility.look import AccessibilityReader
 from deskfork_guest.app import Observer
 from deskfork_guest.desktop import DesktopReader
 from deskfork_guest.identity import GuestKernel, Identity
@@ -38,7 +39,7 @@ def main() -> None:
         kernel=GuestKernel(),
     )
     config = uvicorn.Config(
-        Observer(identity, DesktopReader(":0")),
+        Observer(identity, DesktopReader(":0"), AccessibilityReader()),
         # All addresses: the guest's own network ends at the hypervisor, which decides what is forwarded.
         host="0.0.0.0",
         port=PORT,

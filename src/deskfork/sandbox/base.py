@@ -6,7 +6,7 @@ from typing import Protocol, Self
 
 from PIL.Image import Image
 
-from deskfork.core.types import CellResult, CommandResult, DesktopState
+from deskfork.core.types import AccessibilityTree, CellResult, CommandResult, DesktopState
 from deskfork.sandbox.facts import Checkpoint, SandboxFacts, TemplateFacts
 from deskfork.sandbox.final.state import FinalState, load_state
 from deskfork.sandbox.templates.baked import Baked, BakeOptions
@@ -99,6 +99,17 @@ class Guest(Protocol):
 
     def desktop(self) -> DesktopState:
         """Ask the guest's observer for screen size, pointer and windows (guest-supplied: data, not truth).
+
+        Raises:
+            TransportError: The observer did not answer as agreed.
+        """
+        ...
+
+    def accessibility(self) -> AccessibilityTree:
+        """Ask the guest's applications, through AT-SPI, what of them is on the screen (data, not truth).
+
+        The first look makes browsers describe their pages, which takes them seconds and costs them some time ever
+        after: look once before steps are timed, and not at all where nobody wants to know.
 
         Raises:
             TransportError: The observer did not answer as agreed.

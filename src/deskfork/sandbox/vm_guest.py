@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from PIL.Image import Image
 
 from deskfork.core.errors import InfraError, SandboxError
-from deskfork.core.types import CellResult, CommandResult, DesktopState
+from deskfork.core.types import AccessibilityTree, CellResult, CommandResult, DesktopState
 from deskfork.sandbox.base import MAX_FETCH_BYTES
 from deskfork.sandbox.channels import Channels
 from deskfork.sandbox.running import RunningMachine
@@ -80,6 +80,12 @@ class VmGuest:
         self._require_alive()
         with self._blaming_the_machine():
             return self._channels.observer.desktop()
+
+    def accessibility(self) -> AccessibilityTree:
+        """Ask the observer; see `Guest.accessibility`."""
+        self._require_alive()
+        with self._blaming_the_machine():
+            return self._channels.observer.accessibility()
 
     def _require_open(self) -> None:
         """Refuse what comes too late.

@@ -2,13 +2,13 @@
 
 import base64
 import io
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from deskfork.core.errors import TransportError
-from deskfork.core.types import DesktopState, Window
+from deskfork.core.types import AccessibilityTree, AccessibleNode, DesktopState, Window
 from deskfork.core.waiting import Deadline
 from deskfork.transport.endpoint import TcpEndpoint
 from deskfork.transport.http import HttpClient
@@ -16,7 +16,11 @@ from deskfork.transport.screen import check_size
 
 _MAX_JSON_BYTES = 1 << 20
 _MAX_IMAGE_BYTES = 64 << 20
+_MAX_TREE_BYTES = 8 << 20
 _TIMEOUT_S = 10.0
+_LOOK_TIMEOUT_S = 45.0
+"""For what the guest grants its applications: at the first look a browser makes a tree of its page."""
+_MAX_COORDINATE = 1 << 16
 
 
 class _Wire(BaseModel):
@@ -73,6 +77,26 @@ class _Desktop(_Wire):
     height_px: int
     pointer: _Pointer
     windows: list[_Window] = Field(max_length=10_000)
+
+
+class _Node(_Wire):
+    depth: int = Field(ge=0, le=1000)
+    role: str = Field(max_length=100)
+    name: str = Field(max_length=1000)
+    text: str = Field(max_length=4000)
+    states: list[Annotated[str, Field(max_length=40)]] = Field(max_length=64)
+    x: int = Field(ge=0, le=_MAX_COORDINATE)
+    y: int = Field(ge=0, le=_MAX_COORDINATE)
+    width_px: int = Field(ge=1, le=_MAX_COORDINATE)
+    height_px: int = Field(ge=1, le=_MAX_COORDINATE)
+    app: str = Field(max_length=1000)
+    clickable: bool
+
+
+class _Tree(_Wire):
+    nodes: list[_Node] = Field(max_length=5000)
+    is_partial: bool
+    duration_s: float = Field(ge=0, allow_inf_nan=False)
 
 
 class ObserverClient:
@@ -166,6 +190,36 @@ class ObserverClient:
             return image.convert("RGB")
         except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
             raise TransportError(f"observer {self._endpoint}/screenshot: not a PNG image: {exc}") from exc
+
+    def accessibility(self, deadline: Deadline | None = None) -> AccessibilityTree:
+        """Ask for what applications tell assistive technology of what is on the screen.
+
+        Args:
+            deadline: When to give up; in 45 s by default, as browsers take their time at the first look.
+
+        Raises:
+            TransportError: The observer did not answer as agreed, or has no accessibility bus to ask.
+        """
+        limit = deadline or Deadline.after(_LOOK_TIMEOUT_S)
+        status, body = self._call("GET", "/accessibility", limit, max_bytes=_MAX_TREE_BYTES)
+        seen = self._parsed(_Tree, "/accessibility", status, body)
+        nodes = (
+            AccessibleNode(
+                node.depth,
+                node.role,
+                node.name,
+                node.text,
+                tuple(node.states),
+                node.x,
+                node.y,
+                node.width_px,
+                node.height_px,
+                node.app,
+                is_clickable=node.clickable,
+            )
+            for node in seen.nodes
+        )
+        return AccessibilityTree(tuple(nodes), seen.is_partial, seen.duration_s)
 
     def close(self) -> None:
         """Close the connection."""

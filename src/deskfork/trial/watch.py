@@ -8,7 +8,7 @@ from PIL.Image import Image
 
 from deskfork.agent.prelude import is_our_own
 from deskfork.core.errors import HostDiskFull, InfraError
-from deskfork.core.types import CellResult, CommandResult, DesktopState
+from deskfork.core.types import AccessibilityTree, CellResult, CommandResult, DesktopState
 from deskfork.sandbox.base import MAX_FETCH_BYTES, Sandbox
 
 
@@ -64,6 +64,10 @@ class WatchedGuest:
     def desktop(self) -> DesktopState:
         """Ask the observer, as the sandbox does."""
         return self._sandbox.desktop()
+
+    def accessibility(self) -> AccessibilityTree:
+        """Ask the guest's applications, as the sandbox does."""
+        return self._sandbox.accessibility()
 
     @contextmanager
     def _watching(self) -> Iterator[None]:

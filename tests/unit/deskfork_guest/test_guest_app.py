@@ -14,6 +14,7 @@ from guest_parts import (
     rekey_body,
 )
 
+from deskfork_guest.accessibility.look import AccessibilityReader
 from deskfork_guest.app import MAX_BODY_BYTES, Observer
 from deskfork_guest.desktop import DesktopReader
 
@@ -26,11 +27,13 @@ def kernel() -> NotingKernel:
 @pytest.fixture
 def client(tmp_path: Path, kernel: NotingKernel) -> Client:
     # No X server has this number: the desktop is unavailable.
-    observer = Observer(make_identity(tmp_path, kernel), DesktopReader(":4711"))
+    observer = Observer(make_identity(tmp_path, kernel), DesktopReader(":4711"), AccessibilityReader(tmp_path / "bus"))
     return Client(observer)
 
 
-@pytest.mark.parametrize("path", ["/health", "/desktop", "/screenshot", "/rekey", "/docs", "/openapi.json", "/none"])
+@pytest.mark.parametrize(
+    "path", ["/health", "/desktop", "/screenshot", "/accessibility", "/rekey", "/docs", "/openapi.json", "/none"]
+)
 @pytest.mark.parametrize("header", ["", "Bearer ", f"Bearer {NEW_TOKEN}", f"token {OLD_TOKEN}", OLD_TOKEN])
 def test_nothing_answers_without_the_token(client: Client, kernel: NotingKernel, path: str, header: str) -> None:
     method = "POST" if path == "/rekey" else "GET"
@@ -68,7 +71,11 @@ def test_no_gateway_at_all_leaves_the_old_token(client: Client, tmp_path: Path) 
 
 
 def test_a_kernel_that_refuses_leaves_the_old_token(tmp_path: Path) -> None:
-    observer = Observer(make_identity(tmp_path, NotingKernel(refuses=True)), DesktopReader(":4711"))
+    observer = Observer(
+        make_identity(tmp_path, NotingKernel(refuses=True)),
+        DesktopReader(":4711"),
+        AccessibilityReader(tmp_path / "bus"),
+    )
     client = Client(observer)
     reply = client.call("POST", "/rekey", json=rekey_body())
     assert reply.status_code == 503
@@ -105,7 +112,7 @@ def test_bodies_that_are_no_request_are_refused(client: Client, kernel: NotingKe
     assert kernel.noted == []
 
 
-@pytest.mark.parametrize("path", ["/desktop", "/screenshot"])
+@pytest.mark.parametrize("path", ["/desktop", "/screenshot", "/accessibility"])
 def test_no_x_server_is_said_so(client: Client, path: str) -> None:
     reply = client.call("GET", path)
     assert reply.status_code == 503

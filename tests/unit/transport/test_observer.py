@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import os
 import socket
 import threading
@@ -16,7 +17,7 @@ from PIL import Image
 from transport_services import StartPeer
 
 from deskfork.core.errors import TransportError
-from deskfork.core.types import DesktopState, Window
+from deskfork.core.types import AccessibilityTree, AccessibleNode, DesktopState, Window
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.transport.endpoint import TcpEndpoint
 from deskfork.transport.observer import ObserverClient
@@ -71,6 +72,24 @@ class FakeGuest:
             Image.new("RGBA", (6, 4), (1, 2, 3, 255)).save(sink, "PNG")
             return self.instead or Response(sink.getvalue(), media_type="image/png")
 
+        @app.get("/accessibility", response_model=None)
+        def accessibility(authorization: str = Header("")) -> schema.AccessibilityTree | Response:
+            check(authorization)
+            node = schema.AccessibleNode(
+                depth=0,
+                role="push button",
+                name="Run",
+                text="",
+                states=["focused"],
+                x=1,
+                y=2,
+                width_px=3,
+                height_px=4,
+                app="Chromium",
+                clickable=True,
+            )
+            return self.instead or schema.AccessibilityTree(nodes=[node], is_partial=True, duration_s=0.5)
+
         return app
 
 
@@ -109,6 +128,11 @@ def test_health_is_read(client: ObserverClient) -> None:
 def test_desktop_is_read(client: ObserverClient) -> None:
     window = Window("T", "c.C", -5, 2, 30, 40, is_active=True)
     assert client.desktop() == DesktopState(1280, 800, 7, 8, (window,))
+
+
+def test_the_accessibility_tree_is_read(client: ObserverClient) -> None:
+    node = AccessibleNode(0, "push button", "Run", "", ("focused",), 1, 2, 3, 4, "Chromium", is_clickable=True)
+    assert client.accessibility() == AccessibilityTree((node,), is_partial=True, seconds=0.5)
 
 
 def test_screenshot_is_an_rgb_image(client: ObserverClient) -> None:
@@ -183,6 +207,51 @@ def test_an_answer_of_another_shape_is_a_transport_error(client: ObserverClient,
     guest.instead = Response(body, media_type="application/json")
     with pytest.raises(TransportError):
         client.desktop()
+
+
+def tree(*nodes: object, **changes: object) -> bytes:
+    return json.dumps({"nodes": nodes, "is_partial": False, "duration_s": 0.1, **changes}).encode()
+
+
+def node(**changes: object) -> dict[str, object]:
+    place = {"x": 0, "y": 0, "width_px": 1, "height_px": 1}
+    said = {"depth": 0, "role": "r", "name": "n", "text": "", "states": [], "app": "a", "clickable": False}
+    return {**said, **place, **changes}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        tree(None),
+        tree(node(depth=-1)),
+        tree(node(depth="0")),
+        tree(node(x=-1)),
+        tree(node(x=1 << 40)),
+        tree(node(width_px=0)),
+        tree(node(name="n" * 1001)),
+        tree(node(text="t" * 4001)),
+        tree(node(states=["s"] * 65)),
+        tree(node(states=["s" * 41])),
+        tree(node(clickable=1)),
+        tree(*[node()] * 5001),
+        tree(duration_s=-1),
+        tree(duration_s=float("inf")),
+        tree(is_partial="no"),
+        b" " * (9 << 20),
+    ],
+)
+def test_a_tree_beyond_all_bounds_is_a_transport_error(client: ObserverClient, guest: FakeGuest, body: bytes) -> None:
+    guest.instead = Response(body, media_type="application/json")
+    with pytest.raises(TransportError):
+        client.accessibility()
+
+
+def test_a_guest_without_an_accessibility_bus_is_a_transport_error(client: ObserverClient, guest: FakeGuest) -> None:
+    guest.instead = Response(b'{"detail":"no bus"}', status_code=503)
+    with pytest.raises(TransportError, match=r"503.*no bus"):
+        client.accessibility()
 
 
 def png_header(width_px: int, height_px: int) -> bytes:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol, Self
 
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from deskfork.core.errors import ConfigError, HostDiskFull, KernelLost, SandboxError
-from deskfork.core.types import CellResult, CommandResult, DesktopState
+from deskfork.core.types import AccessibilityTree, CellResult, CommandResult, DesktopState
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.base import MAX_FETCH_BYTES, Checkpoint, Sandbox, SandboxFacts
+from deskfork.sandbox.fake.desktop import FakeDesktop
 from deskfork.sandbox.fake.faults import FakeFaults
 from deskfork.sandbox.fake.kernel import kill_marked
 from deskfork.sandbox.fake.kernel_client import FakeKernel, KernelHome
@@ -124,12 +125,11 @@ class FakeSandbox:
 
     def screenshot(self) -> Image.Image:
         """Draw a picture that changes with the files on the desktop and the number of cells that ran."""
-        self._running()
-        image = Image.new("RGB", (self._facts.width_px, self._facts.height_px), (46, 52, 64))
-        names = sorted(entry.name for entry in (self._machine.home / "Desktop").iterdir())
-        lines = [f"{self._facts.template} (fake)", f"cells: {self._counts['cell']}", *names]
-        ImageDraw.Draw(image).text((20, 20), "\n".join(ascii(line)[1:-1] for line in lines), fill=(216, 222, 233))
-        return image
+        return self._screen().image
+
+    def accessibility(self) -> AccessibilityTree:
+        """Describe what `screenshot` draws."""
+        return self._screen().tree
 
     def desktop(self) -> DesktopState:
         """Return the screen's size; there are no windows."""
@@ -212,6 +212,11 @@ class FakeSandbox:
 
     def _place(self, machine: FakeMachine) -> KernelHome:
         return KernelHome(self._facts.id, self._base, machine.home)
+
+    def _screen(self) -> FakeDesktop:
+        self._running()
+        names = sorted(entry.name for entry in (self._machine.home / "Desktop").iterdir())
+        return FakeDesktop.of(self._facts, self._counts["cell"], names)
 
     def _running(self) -> FakeKernel:
         if self._kernel is None or not self.is_alive():
