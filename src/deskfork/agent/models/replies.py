@@ -16,6 +16,8 @@ from deskfork.core.errors import ConfigError
 MAX_JSONL_BYTES = 64 * 1024 * 1024
 MAX_YAML_BYTES = 4 * 1024 * 1024
 """A larger script is better written as JSON Lines: reading YAML takes about a second for each megabyte."""
+# PyYAML's own error, and what its constructors let through for `!!int ""`, a 13th month and the like.
+_NO_YAML = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 _FORM = "a reply is text, or an object with content, tool_calls or both"
 
 
@@ -75,21 +77,13 @@ def read_yaml_list(path: Path) -> list[tuple[object, str]]:
     Raises:
         ConfigError: The file is missing, too large, not UTF-8, or holds something else.
     """
-    loader = _PlainLoader(_read(path, MAX_YAML_BYTES))
+    text = _read(path, MAX_YAML_BYTES)
     try:
-        root = loader.get_single_node()
-        if not isinstance(root, yaml.SequenceNode):
-            raise ConfigError(f"{path}, line 1: a script is a list of replies; {_FORM}")
-        return [
-            (loader.construct_object(node, deep=True), f"{path}, line {node.start_mark.line + 1}")
-            for node in root.value
-        ]
-    except (yaml.YAMLError, ValueError, RecursionError) as exc:
+        return _items(_PlainLoader(text), path)
+    except _NO_YAML as exc:
         mark = getattr(exc, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         raise ConfigError(f"{path}{line}: not YAML: {' '.join(str(exc).split())[:300]}") from exc
-    finally:
-        loader.dispose()
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -100,6 +94,15 @@ class _PlainLoader(yaml.SafeLoader):
             mark = self.get_event().start_mark  # type: ignore[no-untyped-call]  # the stubs leave it so
             raise yaml.composer.ComposerError(None, None, "aliases are not supported", mark)
         return super().compose_node(parent, index)
+
+
+def _items(loader: _PlainLoader, path: Path) -> list[tuple[object, str]]:
+    root = loader.get_single_node()
+    if not isinstance(root, yaml.SequenceNode):
+        raise ConfigError(f"{path}, line 1: a script is a list of replies; {_FORM}")
+    return [
+        (loader.construct_object(node, deep=True), f"{path}, line {node.start_mark.line + 1}") for node in root.value
+    ]
 
 
 def _read(path: Path, max_bytes: int) -> str:
