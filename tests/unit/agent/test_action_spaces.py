@@ -247,9 +247,7 @@ def test_a_screenshot_on_request_is_shown_in_that_step_alone(play: Run, screen_g
 def test_pictures_are_shrunk_and_coordinates_mapped_back(play: Run, screen_guest: Any) -> None:
     guest = screen_guest()
     config = {"picture_px": 640}
-    ran = play(
-        "computer_13", [ALLOWED["computer_13"][0]], guest, observe=("screenshot",), config=config
-    )
+    ran = play("computer_13", [ALLOWED["computer_13"][0]], guest, observe=("screenshot",), config=config)
     assert "x=6, y=8" in sent(guest)
     assert "640 x 400" in ran.outcome.messages[1]["text"]
     out = [fence('{"action_type": "CLICK", "x": 700, "y": 4}', "json")]

@@ -156,11 +156,11 @@ def test_spans_nest_as_promised(run: Run, screen_guest: Any) -> None:
         flush_tracing()
     names = {span.context.span_id: span.name for span in spans}
     found = [(span.name, names.get(span.parent.span_id) if span.parent else None) for span in spans]
-    step = [("guest execution", "step"), ("step", None)]
-    assert found == [*step, *step]
+    step = [("guest execution", "step"), ("observation", "step"), ("step", None)]
+    assert found == [("observation", None), *step, *step]
     last = spans[-1]
     assert (last.attributes["deskfork.step"], last.attributes["deskfork.action"]) == (2, "gui")
-    assert spans[-2].attributes["input.value"].startswith("import pyautogui")
+    assert spans[-3].attributes["input.value"].startswith("import pyautogui")
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,12 @@ _ATTRIBUTES = frozenset(
 )
 _NODES = (
     ast.Module, ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Delete, ast.Pass, ast.Break, ast.Continue,
-    ast.If, ast.For, ast.While, ast.With, ast.withitem, ast.Try, ast.ExceptHandler, ast.Raise, ast.Assert, ast.Import,
-    ast.alias, ast.ImportFrom, ast.FunctionDef, ast.Return, ast.Lambda, ast.arguments, ast.arg, ast.Name, ast.Attribute, ast.Call,
-    ast.keyword, ast.Subscript, ast.Slice, ast.Starred, ast.Constant, ast.JoinedStr, ast.FormattedValue, ast.List,
-    ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.comprehension,
-    ast.IfExp, ast.NamedExpr, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop, ast.boolop,
-    ast.cmpop, ast.expr_context,
+    ast.If, ast.For, ast.While, ast.With, ast.withitem, ast.Try, ast.ExceptHandler, ast.Raise, ast.Assert,
+    ast.Import, ast.alias, ast.ImportFrom, ast.FunctionDef, ast.Return, ast.Lambda, ast.arguments, ast.arg,
+    ast.Name, ast.Attribute, ast.Call, ast.keyword, ast.Subscript, ast.Slice, ast.Starred, ast.Constant,
+    ast.JoinedStr, ast.FormattedValue, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp, ast.comprehension, ast.IfExp, ast.NamedExpr, ast.BinOp, ast.UnaryOp, ast.BoolOp,
+    ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
 )  # fmt: skip
 _WORDS = {
     ast.ClassDef: "a class", ast.AsyncFunctionDef: "async", ast.Await: "await", ast.Yield: "yield", ast.Match: "match",

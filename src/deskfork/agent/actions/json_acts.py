@@ -197,28 +197,23 @@ _EXPECTED = {
     "keys": 'a list of keys, such as ["ctrl", "s"]',
 }
 _IS: dict[str, Callable[[object], bool]] = {
-    "x": _is_number,
-    "y": _is_number,
+    **dict.fromkeys(("x", "y"), _is_number),
     "mark": _is_whole,
     "button": lambda value: value in ("left", "middle", "right"),
     "num_clicks": lambda value: _is_whole(value) and value in (1, 2, 3),
     "clicks": _is_whole,
-    "dx": _is_whole,
-    "dy": _is_whole,
-    "text": lambda value: isinstance(value, str),
-    "key": lambda value: isinstance(value, str),
+    **dict.fromkeys(("dx", "dy"), _is_whole),
+    **dict.fromkeys(("text", "key"), lambda value: isinstance(value, str)),
     "keys": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
 }
 
 
-def _place(given: Given) -> Place | None:
-    if "mark" in given:
-        return Mark(mark=given["mark"])
-    return Pixels(x=given["x"], y=given["y"]) if "x" in given else None
-
-
 def _needed_place(given: Given) -> Place:
     return Mark(mark=given["mark"]) if "mark" in given else Pixels(x=given["x"], y=given["y"])
+
+
+def _place(given: Given) -> Place | None:
+    return _needed_place(given) if given.keys() & set(_PLACE) else None
 
 
 def _click(given: Given) -> Act:

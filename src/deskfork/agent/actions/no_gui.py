@@ -29,7 +29,7 @@ _SHELL_CALLS = frozenset(
 _IMPORT_CALLS = frozenset({"import_module", "__import__", "run_module"})
 _ENVIRON_CALLS = frozenset({"getenv", "putenv", "unsetenv"})
 _LOOKUPS = frozenset({"get", "pop", "setdefault"})
-_CODE_CALLS = frozenset({"exec", "eval", "compile", "run_cell"})
+_CODE_CALLS = frozenset({"exec", "eval", "compile"})
 _OTHER_LINE_ENDS = str.maketrans(dict.fromkeys("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", "\n"))
 _DEPTH = 5
 
@@ -66,8 +66,9 @@ def _check(code: str, depth: int) -> None:
         # Something in it is not Python to us, and may be IPython's: each line is looked at by itself.
         for line in code.splitlines():
             _check(line.strip(), depth - 1)
-    else:
-        _check_script(code, depth - 1)
+    elif (word := code.split()[:1]) and word[0] in GUI_PROGRAMS:
+        # IPython runs a lone line as a magic when it is no Python, and %rehashx makes magics of programs.
+        _refuse(f"the program {word[0]}")
 
 
 def _check_script(script: str, depth: int) -> None:
@@ -114,9 +115,15 @@ def _check_magic(magic: Magic, depth: int) -> None:
     elif name == "alias":
         _check_script(magic.rest.partition(" ")[2], depth)
     elif name in ("writefile", "file") and words:
-        # A file to be run later: its kind says by what.
-        check = {".py": _check, ".sh": _check_script}.get(words[-1][-3:], lambda *_: None)
-        check(magic.body, depth)
+        _check_written(words[-1], magic.body, depth)
+
+
+def _check_written(path: str, text: str, depth: int) -> None:
+    """Check a file that may be run later: its kind says by what."""
+    if path.endswith(".py"):
+        _check(text, depth)
+    elif path.endswith(".sh"):
+        _check_script(text, depth)
 
 
 class _Names:
@@ -163,12 +170,12 @@ class _Names:
         if name in _IMPORT_CALLS and first is not None:
             for text in texts(first, self._values):
                 _check_module(text)
-        elif name in _CODE_CALLS and first is not None:
+        elif name in _CODE_CALLS and first is not None and (base is None or self._last(base) == "builtins"):
             for text in texts(first, self._values):
                 _check(text, self._depth - 1)
         elif name in _ENVIRON_CALLS or (name in _LOOKUPS and base is not None and self._is_environ(base)):
             self._check_variable(first)
-        elif name in ("run_line_magic", "run_cell_magic", "magic"):
+        elif name in ("run_line_magic", "run_cell_magic", "run_cell", "magic"):
             self._check_called_magic(name, call)
         elif (name == "update" and base is not None and self._is_environ(base)) or (
             name == "dict" and first is not None and self._is_environ(first)
@@ -180,11 +187,12 @@ class _Names:
             self._check_shell_call(call)
 
     def _check_called_magic(self, name: str, call: ast.Call) -> None:
-        parts = [next(texts(argument, self._values), "") for argument in call.args]
+        parts = [next(texts(argument, self._values), "") for argument in call.args] or [""]
         if name == "run_cell_magic":
-            _check(f"%%{' '.join(parts[:2])}\n" + "".join(parts[2:3]), self._depth - 1)
+            code = f"%%{' '.join(parts[:2])}\n" + "".join(parts[2:3])
         else:
-            _check(f"%{' '.join(parts)}", self._depth - 1)
+            code = parts[0] if name == "run_cell" else f"%{' '.join(parts)}"
+        _check(code, self._depth - 1)
 
     def _check_shell_call(self, call: ast.Call) -> None:
         name = self._last(call.func)

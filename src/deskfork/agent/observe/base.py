@@ -16,6 +16,7 @@ from deskfork.core.tracing import span
 from deskfork.sandbox.base import Guest
 
 GROUP = "deskfork.step_callbacks"
+_CHAIN = {"openinference.span.kind": "CHAIN"}
 
 
 class ScreenSink(Protocol):
@@ -45,7 +46,7 @@ class Camera:
 
     def shoot(self, step: int) -> Image:
         """Take and keep the screen after `step`."""
-        with self._meter.charge("observe"):
+        with span("observation", {**_CHAIN, "deskfork.observation": "screen"}), self._meter.charge("observe"):
             image = self._guest.screenshot()
         self.paths[step] = self._screens.save(image, step)
         self._latest = (step, image)
@@ -117,7 +118,7 @@ class Traced:
     """A step callback in a span of its own, booked as looking."""
 
     def __init__(self, name: str, inner: Observer, meter: StepMeter) -> None:
-        self._attributes = {"openinference.span.kind": "CHAIN", "deskfork.observation": name}
+        self._attributes = {**_CHAIN, "deskfork.observation": name}
         self._inner = inner
         self._meter = meter
 

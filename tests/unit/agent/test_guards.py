@@ -1,0 +1,337 @@
+"""Guards: an ablation measures nothing if one arm can do what only the other may, or is refused honest work."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deskfork.agent.actions.guards import check_block, check_code
+from deskfork.agent.actions.refusal import Refused
+
+EVASIONS = [
+    "import os",
+    "import os as pyautogui",
+    "import pyautogui, subprocess",
+    "from os import system",
+    "from pyautogui import *",
+    "from pyautogui import os",
+    "from pyautogui import _pyautogui_x11",
+    "from time import sys",
+    "from . import time",
+    "import pyautogui._pyautogui_x11",
+    "import importlib",
+    "pyautogui.os.system('ls')",
+    "pyautogui.sys.modules",
+    "pyautogui.pyautogui.os",
+    "pyautogui.platformModule.os",
+    "pyautogui.subprocess.run(['ls'])",
+    "pyautogui.screenshot('x.png')",
+    "pyautogui.locateOnScreen('x.png')",
+    "pyautogui.locateCenterOnScreen('x.png')",
+    "pyautogui.pixel(1, 2)",
+    "pyautogui.alert('x')",
+    "pyautogui.prompt('x')",
+    "pyautogui.run('g10,10')",
+    "pyautogui.click('button.png')",
+    "pyautogui.click(x='button.png')",
+    "from pyautogui import click\nclick('button.png')",
+    "pyautogui.click(1, 2, logScreenshot=True)",
+    "pyautogui.LOG_SCREENSHOTS = True",
+    "pyautogui.click = print",
+    "time.sleep = print",
+    "time.__loader__",
+    "time.tzset()",
+    "p = pyautogui\np.os.system('ls')",
+    "(p := pyautogui).os",
+    "[pyautogui][0].os",
+    "for p in [pyautogui]:\n    p.sys",
+    "(lambda m=pyautogui: m.os)()",
+    "def f(m=pyautogui):\n    return m.os\nf()",
+    "import pyautogui as p\nq = p",
+    "open('x', 'w')",
+    "exec('import os')",
+    "eval('1')",
+    "compile('1', 'x', 'eval')",
+    "__import__('os')",
+    "getattr(pyautogui, 'os')",
+    "globals()",
+    "vars(pyautogui)",
+    "type(1)",
+    "breakpoint()",
+    "input()",
+    "help()",
+    "exit()",
+    "get_ipython().system('ls')",
+    "__builtins__",
+    "print.__self__",
+    "''.__class__.__mro__",
+    "f'{print.__self__}'",
+    "f'{1:{print.__self__}}'",
+    "'{0.__class__}'.format(1)",
+    "'{0[0]}'.format('x')",
+    "'{:{0.__class__}}'.format(1)",
+    "('{0.' + '__class__}').format(1)",
+    "f = str.format\nf('{0.__class__}', 1)",
+    "'{x.__class__}'.format_map({'x': 1})",
+    "try:\n    1 / 0\nexcept Exception as e:\n    e.__traceback__.tb_frame",
+    "try:\n    1 / 0\nexcept Exception as e:\n    e.with_traceback",
+    "(x for x in [1]).gi_frame",
+    "def f():\n    pass\nf.__globals__",
+    "pyautogui.click.__globals__['os']",
+    "def f():\n    yield 1\nf().gi_frame",
+    "async def f():\n    pass",
+    "await x",
+    "class A:\n    pass",
+    "class A:\n    x: print",
+    "@exec\ndef f():\n    pass",
+    "@print\ndef f():\n    pass",
+    "match pyautogui:\n    case object(os=o):\n        o.system('ls')",
+    "def f():\n    global open\n    open = 1",
+    "def f():\n    x = 1\n    def g():\n        nonlocal x",
+    "print(*[os for os in [1]], sep=sys)",
+    "ｏｓ.system('ls')",  # noqa: RUF001  # NFKC makes ASCII of it
+    "ｅｖａｌ('1')",  # noqa: RUF001
+    "pyautogui.ｏｓ.system('ls')",  # noqa: RUF001
+    "print.＿＿self＿＿",  # noqa: RUF001
+    "_x = 1",
+    "def _f():\n    pass",
+    "print(__file__)",
+    "lambda _a: 1",
+    "dict(__class__=1)",
+    "undefined_of_another_block",
+    "ls -l",
+    "... != 1",
+    "x = 1\n... != x | x",
+    "# a comment\u2028!ls",
+    "x = 1 # \x0c%%bash",
+    "x = 1\r!ls",
+    "!ls",
+    "%time 1",
+    "%%bash\nls",
+    "x = !ls",
+    "pyautogui?",
+    "pyautogui.click(mark_9)",
+    "mark_01",
+    "mark_1.__class__",
+    "pyautogui.click(index_1)",
+    "x = (",
+    "\0",
+    "(" * 5000,
+    "x = 1\n    y = 2",
+]
+HONEST = [
+    "",
+    "# nothing",
+    "import pyautogui\nimport time\npyautogui.click(100, 200)\ntime.sleep(0.5)",
+    "import pyautogui as pg, time as t\npg.hotkey('ctrl', 's', interval=0.1)\nt.sleep(1)",
+    "from pyautogui import click, write as w\nfrom time import sleep\nclick(1, 2)\nw('x')\nsleep(1)",
+    "pyautogui.PAUSE = 0.5\npyautogui.FAILSAFE = False\npyautogui.press(['tab', 'enter'])",
+    "for _ in range(3):\n    pyautogui.press('down', _pause=False)",
+    "x, y = pyautogui.position()\npyautogui.moveTo(x + 10, y, duration=0.2, tween=pyautogui.easeInOutQuad)",
+    "size = pyautogui.size()\npyautogui.click(size.width // 2, size.height // 2)",
+    "pyautogui.click(*mark_1)\npyautogui.click(mark_2)\npyautogui.dragTo(mark_1[0] + 5, mark_1[1])",
+    "def cell(row, column=0):\n    return 100 + 80 * column, 200 + 20 * row\n\nfor row in range(4):\n"
+    "    pyautogui.doubleClick(*cell(row))",
+    "points = [(x, y) for x in range(3) for y in range(3) if x != y]\nfor p in sorted(points, key=lambda p: p[1]):\n"
+    "    pyautogui.click(p)",
+    "with pyautogui.hold('shift'):\n    pyautogui.press(['left', 'left'])",
+    "lines = 'SELECT *\\nFROM t;'.split('\\n')\nfor i, line in enumerate(lines):\n"
+    "    pyautogui.write(line.strip(), interval=0.01)\n    pyautogui.press('enter')\n    print(f'{i}: {line!r:>10}')",
+    "try:\n    pyautogui.click(1, 2)\nexcept Exception as e:\n    print('no', e)\nfinally:\n    time.sleep(1)",
+    "start = time.time()\nwhile time.time() - start < 2:\n    pyautogui.scroll(-3)\n    if pyautogui.onScreen(1, 2):\n"
+    "        break\nelse:\n    pass",
+    "pyautogui.write('import os; os.system(\"xdotool __class__\")\\n')",
+    "pyautogui.write('{} of {:>3}'.format(1, 2))",
+    "keys = {'a': 1}\nkeys['b'] = 2\nkeys.update(c=3)\nif (n := len(keys)) > 2:\n    pyautogui.press('a', presses=n)",
+]
+
+
+@pytest.mark.parametrize("code", EVASIONS)
+def test_a_block_may_only_drive_and_wait(code: str) -> None:
+    with pytest.raises(Refused):
+        check_block(code, {1, 2})
+
+
+@pytest.mark.parametrize("code", HONEST)
+def test_honest_blocks_pass(code: str) -> None:
+    check_block(code, {1, 2})
+
+
+def test_a_refusal_says_what_and_which_marks_there_are() -> None:
+    with pytest.raises(Refused, match=r"pyautogui\.screenshot is not allowed"):
+        check_block("pyautogui.screenshot()", ())
+    with pytest.raises(Refused, match="mark_9 is not shown; shown are: mark_1, mark_2"):
+        check_block("pyautogui.click(mark_9)", {2, 1})
+    with pytest.raises(Refused, match="not Python: line 1: '\\(' was never closed"):
+        check_block("x = (", ())
+
+
+GUI = [
+    "import pyautogui",
+    "import numpy, pyautogui as p",
+    "from pynput.keyboard import Controller",
+    "from Xlib import display",
+    "import tkinter.ttk",
+    "from PIL import ImageGrab",
+    "import PIL.ImageGrab",
+    "def f():\n    import pyautogui",
+    "import importlib\nimportlib.import_module('pyautogui')",
+    "from importlib import import_module as load\nload('pyautogui')",
+    "__import__('pyautogui').click(1, 2)",
+    "__import__('py' + 'autogui')",
+    "name = 'pyautogui'\n__import__(name)",
+    "exec('import pyautogui')",
+    "import os\nos.environ['DISPLAY'] = ':0'",
+    "import os as o\no.environ['DISPLAY']",
+    "from os import environ as e\ne['DISPLAY'] = ':0'",
+    "import os\nos.environ.get('DISPLAY')",
+    "import os\nos.getenv('XAUTHORITY')",
+    "import os\nos.putenv('DISPLAY', ':0')",
+    "import os\nos.environ.setdefault('DISPLAY', ':0')",
+    "import os\nos.environ.update({'DISPLAY': ':0'})",
+    "import os\nos.environ.update(DISPLAY=':0')",
+    "import os\nenv = os.environ.copy()\nenv['DISPLAY'] = ':0'",
+    "import os\nenv = dict(os.environ, DISPLAY=':0')",
+    "import os, subprocess\nsubprocess.run(['ls'], env={**os.environ, 'DISPLAY': ':0'})",
+    "import subprocess\nsubprocess.run(['ls'], env={'DISPLAY': ':0'})",
+    "import subprocess\nenv = {'DISPLAY': ':0'}\nsubprocess.run(['ls'], env=env)",
+    "import subprocess\nsubprocess.run(['xdotool', 'key', 'a'])",
+    "import subprocess\nsubprocess.run(('/usr/bin/xdotool', 'key', 'a'))",
+    "import subprocess as s\ns.check_output(args=['wmctrl', '-l'])",
+    "from subprocess import run as go\ngo('xdotool key a', shell=True)",
+    "import subprocess\nsubprocess.run('xdotool key a'.split())",
+    "import shlex, subprocess\nsubprocess.run(shlex.split('xdotool key a'))",
+    "import subprocess\nsubprocess.run(['bash', '-lc', 'sleep 1; xdotool key a'])",
+    "import subprocess\nsubprocess.run(['env', 'DISPLAY=:0', 'ls'])",
+    "import subprocess\ncmd = ['xdotool']\nsubprocess.run(cmd + ['key', 'a'])",
+    "import subprocess\nx = 1\nsubprocess.run(f'xdotool mousemove {x} 2', shell=True)",
+    "import sys, subprocess\nsubprocess.run([sys.executable, '-c', 'import pyautogui'])",
+    "import sys, subprocess\nsubprocess.run([sys.executable, '-m', 'pyautogui'])",
+    "import os\nos.system('cd /tmp && DISPLAY=:0 xdotool key a')",
+    "import os\ncmd = 'xdotool key ' + 'a'\nos.system(cmd)",
+    "import os\nos.popen('export DISPLAY=:0; ls')",
+    "import os\nos.execvp('xdotool', ['xdotool', 'key', 'a'])",
+    "!xdotool key ctrl+s",
+    "!!xdotool key a",
+    "!DISPLAY=:0 ls",
+    "x = 1\nout = !xclip -o",
+    "!sleep 1 && \\\nxdotool key a",
+    "!echo hi | xsel",
+    "!echo $(xdotool getmouselocation)",
+    "!echo `xwd -root`",
+    '!echo "at $(xdotool getmouselocation)"',
+    "!sudo -u user xset q",
+    "!timeout -k 1 5 xrandr",
+    "!env -i xdotool key a",
+    "!nohup xdotool key a &",
+    "!xargs -n 1 xdotool key < keys.txt",
+    "!import -window root x.png",
+    "!true # nothing\n!xdotool key a",
+    "!bash -c 'xdotool key a'",
+    "!if true; then xdotool key a; fi",
+    "!find . -name x -exec xdotool key a ;",
+    "!python3 -c 'import pyautogui; pyautogui.click()'",
+    "%sx xdotool key a",
+    "%system xdotool key a",
+    "%env DISPLAY=:0",
+    "%set_env DISPLAY :0",
+    "%alias k xdotool key",
+    "%time import pyautogui",
+    "%rehashx\n%xdotool key a",
+    ",__import__ pyautogui",
+    "pyautogui?\nimport pyautogui",
+    "x = (1\n% 2)\nimport pyautogui\n!ls",
+    "%%bash\nsleep 1\nxdotool key a",
+    "%%sh\nDISPLAY=:0 ls",
+    "%%script bash\nxdotool key a",
+    "%%!\nxdotool key a",
+    "%%time\nimport pyautogui",
+    "%%capture out\n!xdotool key a",
+    "%%python3\nimport pyautogui",
+    "%%bash\nbash <<EOF\nxdotool key a\nEOF",
+    "%%bash\npython3 - <<'EOF'\nimport pyautogui\nEOF",
+    "%%bash\ncat <<EOF > x\nnothing\nEOF\nxdotool key a",
+    "%%writefile click.py\nimport pyautogui\npyautogui.click(1, 2)",
+    "%%writefile click.sh\nxdotool click 1",
+    ">>> import pyautogui",
+    "    import pyautogui",
+    "# a comment\u2028!xdotool key a",
+    "get_ipython().system('xdotool key a')",
+    "get_ipython().run_line_magic('sx', 'xdotool key a')",
+    "get_ipython().run_cell_magic('bash', '', 'xdotool key a')",
+    "get_ipython().run_cell('import pyautogui')",
+]
+NO_GUI = [
+    "import pandas as pd\ndf = pd.read_csv('x.csv')\ndf['DISPLAY'] = 1\ndf.rename(columns={'DISPLAY': 'x'})",
+    "print('xdotool is a program, and pyautogui a module; DISPLAY=:0 is how one sets the display')",
+    "note = '''\nxdotool key a\nimport pyautogui\n!xdotool key a\n%env DISPLAY=:0\n'''",
+    "import nbformat\nnb = nbformat.v4.new_notebook()\n"
+    "nb.cells.append(nbformat.v4.new_code_cell('import tkinter\\nimport pyautogui'))",
+    'import json\njson.loads(\'{"cell_type": "code", "source": ["!xclip -o\\\\n", "import mss"]}\')',
+    "rows = 'name,tool\\na,xset\\nb,import\\n'\nopen('x.csv', 'w').write(rows)",
+    "import sqlite3\nsqlite3.connect('x').execute('SELECT DISPLAY, XAUTHORITY FROM t WHERE DISPLAY=1')",
+    "query = 'UPDATE t SET DISPLAY=1; xset'\ncursor.execute(query)",
+    "from IPython.display import display\ndisplay(1)",
+    "DISPLAY = True\nif DISPLAY:\n    print(1)",
+    "params = {'DISPLAY': 1}\nrun(params)",
+    "config['DISPLAY'] = 'on'\nconfig.get('DISPLAY')",
+    "import os\nprint(os.environ['HOME'], os.environ.get('PATH'), os.getenv('USER'))",
+    "import os\ndf = read(os.environ['DATA'])\ndf['DISPLAY'] = 1\ndf.get('DISPLAY')",
+    "import subprocess\nsubprocess.run(['grep', 'xdotool', 'notes.txt'])\nsubprocess.run('echo xset', shell=True)",
+    "import subprocess\nsubprocess.run(['ls'], env={'HOME': '/tmp'}, check=True)",
+    "from sklearn.pipeline import Pipeline\nPipeline([('mouse', 1)]).fit(1)",
+    "mouse = 3\nkeyboard = mouse + 1",
+    "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.savefig('x.png')",
+    "%matplotlib inline\nimport numpy as np\n!pip install mss pyautogui",
+    "!apt-get install -y xdotool wmctrl\n!which xclip\n!command -v xset\n!man xinput",
+    "!echo 'DISPLAY=:0' >> notes.txt\n!echo \"run xdotool; xset\" > notes.txt\n!grep -r xset . # xdotool",
+    "%%bash\n# xdotool key a\ncat <<'EOF' > q.sql\nxset\nDISPLAY=1\nEOF\necho done",
+    "%%bash\nawk -F, '{print $1}' x.csv | sort | uniq -c\nfor f in xset xclip; do echo $f; done",
+    "%%writefile notes.md\nUse xdotool.\nimport pyautogui",
+    "%%time\nx = 1",
+    "%%sql\nselect DISPLAY from t",
+    "%%html\n<b>xset</b>",
+    "s = 'import mss'.split()\nprint(s)",
+    "x = 7\nx %= 3\ny = (x\n     % 2)",
+    "import re\nre.compile('import pyautogui|xset')",
+    "def run(text):\n    return text\nrun('import the data, then xset')",
+    "x = (",
+    "this is no python",
+    "",
+    "\0",
+    "(" * 5000,
+    "x = " + "+".join(["'a'"] * 3000),
+]
+
+
+@pytest.mark.parametrize("code", GUI)
+def test_code_may_not_touch_the_desktop(code: str) -> None:
+    with pytest.raises(Refused, match="no desktop"):
+        check_code(code)
+
+
+@pytest.mark.parametrize("code", NO_GUI)
+def test_words_in_prose_and_data_are_no_reason_to_refuse(code: str) -> None:
+    check_code(code)
+
+
+WORDS = [
+    "import ", "pyautogui", ".click(", ")", "\n", "!", "%%bash\n", "'", '"', "$(", "`", "<<EOF\n", "EOF", "(", "[", "{",
+    "f'{", "}'", "=", " ", "os.environ", "['DISPLAY']", "exec(", "subprocess.run(", "\\", "# ", "...", "time", ">>> ",
+    "%time ", "?", ",", "xdotool ", "-c ", "bash ", "def f():\n    ", "_x", "mark_1", "\u2028", "+", "lambda: ", "env=",
+]  # fmt: skip
+PIECES = st.lists(st.sampled_from(WORDS), max_size=25).map("".join)
+
+
+@given(st.text() | PIECES | st.text(alphabet=st.characters(codec=None)))
+def test_any_text_passes_or_is_refused(text: str) -> None:
+    with contextlib.suppress(Refused):
+        check_block(text, {1})
+    with contextlib.suppress(Refused):
+        check_code(text)
+
+
+def test_long_texts_are_looked_through_in_time() -> None:
+    for text in ("x = 1\n" * 20_000, "!ls\n" * 5_000, "%%bash\n" + "echo 'x' \"$(ls)\"\n" * 5_000, "!" + "(" * 5_000):
+        check_code(text)
