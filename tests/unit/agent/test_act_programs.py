@@ -29,8 +29,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         def record(name: str) -> Callable[..., None]:
             return lambda *args, **kwargs: calls.append((name, *args, *([kwargs] if kwargs else [])))
 
-        names = "moveTo click mouseDown mouseUp scroll hscroll write press keyDown keyUp hotkey".split()
-        module = SimpleNamespace(FAILSAFE=True, **{name: record(name) for name in names})
+        names = ("moveTo", "click", "mouseDown", "mouseUp", "scroll", "hscroll", "write", "press", "keyDown", "keyUp")
+        module = SimpleNamespace(FAILSAFE=True, **{name: record(name) for name in (*names, "hotkey")})
         monkeypatch.setitem(sys.modules, "pyautogui", module)
         monkeypatch.setattr(time, "sleep", record("sleep"))
         exec(program(given), {})

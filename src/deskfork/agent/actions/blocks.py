@@ -6,7 +6,6 @@ word may stand behind one.
 """
 
 import re
-import textwrap
 
 from deskfork.agent.actions.acts import Done, Fail, Wait
 from deskfork.agent.actions.refusal import Refused
@@ -60,12 +59,21 @@ def _content(text: str, opening: re.Match[str]) -> tuple[str, int]:
 
 
 def _split(content: str) -> list[Block]:
-    code = textwrap.dedent(content).strip()
+    code = _dedented(content).strip()
     word = _LAST_WORD.search(code)
     if word is None:
         return [code] if code else []
     before = code[: word.start()].rstrip()
     return [*([before] if before else []), _WORDS[word[1]]()]
+
+
+def _dedented(content: str) -> str:
+    """Take the first line's indentation from all lines; textwrap's dedent would also change blank rows of strings."""
+    lines = content.lstrip("\n").split("\n")
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    if not all(line.startswith(indent) for line in lines if line.strip()):
+        return content
+    return "\n".join(line.removeprefix(indent) for line in lines)
 
 
 _WORDS: dict[str, type[Wait] | type[Done] | type[Fail]] = {"WAIT": Wait, "DONE": Done, "FAIL": Fail}
