@@ -1,5 +1,6 @@
 """Guards: the model is shown no more than it may be, never without its task, and never half of a step."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,13 +46,13 @@ def screen(number: int) -> Image.Image:
 
 
 def walk(agent: Any, steps: int, images: int = 1) -> list[Any]:
-    """Take steps as the loop does and return the messages of smolagents' own memory; each step sees `images` screens."""
+    """Take steps as the loop does and return the messages of smolagents' memory; each step sees `images` screens."""
     agent.memory.steps.append(TaskStep(task="Do the thing.", task_images=[screen(0)] if images else None))
     for number in range(1, steps + 1):
         step = ActionStep(step_number=number, timing=Timing(start_time=0.0))
         try:
             agent.step(step)
-        except Exception as error:  # noqa: BLE001  # smolagents' own; the loop files it so
+        except Exception as error:  # smolagents' own; the loop files it so
             step.error = error
         step.observations_images = [screen(number) for _ in range(images)] or None
         agent.memory.steps.append(step)
@@ -191,7 +192,7 @@ def test_apis_take_what_is_left(walked: Any, how: Any, images: int, share: float
     sent = get_clean_message_list(bounded(messages, policy)[0], role_conversions=tool_role_conversions)
     roles = [str(message["role"].value) for message in sent]
     assert roles[:2] == ["system", "user"]
-    assert [a for a, b in zip(roles, roles[1:], strict=False) if a == b] == []
+    assert [a for a, b in pairwise(roles) if a == b] == []
     assert all(message["content"] for message in sent)
 
 

@@ -1,4 +1,4 @@
-"""Guards: a repeated run costs nothing and goes as the first did; a stored answer is never given for another question."""
+"""Guards: a repeated run costs nothing and goes as the first did; no stored answer is given for another question."""
 
 import json
 import threading

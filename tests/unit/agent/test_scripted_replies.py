@@ -216,7 +216,8 @@ def test_any_json_lines_script_is_read_or_refused(tmp_path_factory: pytest.TempP
 
 YAML_WORDS = st.sampled_from(
     ["- ", "a", ": ", "\n", "  ", "!!int ", "!!timestamp ", "!!binary ", "!!float ", "2024-13-01", "0o9",
-     "&a ", "*a", "[", "]", "{", "}", "'", '"', "|\n", "? ", "<<", "content", "tool_calls", "%", "---", "\x1f", "1:60", "=", "0x", "."]
+     "&a ", "*a", "[", "]", "{", "}", "'", '"', "|\n", "? ", "<<", "content", "tool_calls",
+     "%", "---", "\x1f", "1:60", "=", "0x", "."]
 )  # fmt: skip
 
 

@@ -97,7 +97,8 @@ class ResponseCache:
         """Return the stored answer; None where there is none, or only a damaged one."""
         try:
             with self._path(key).open("rb") as stream:
-                stored = _Stored.model_validate_json(stream.read(MAX_FILE_BYTES + 1))
+                raw = stream.read(MAX_FILE_BYTES + 1)
+            stored = _Stored.model_validate_json(raw if len(raw) <= MAX_FILE_BYTES else b"")
         except (OSError, ValidationError):
             return None
         return stored.reply if stored.key == key and stored.format == _FORMAT else None
