@@ -192,12 +192,12 @@ def prompt_values(
         shown_px: Width and height of the pictures that it is shown.
         packages: What is installed in the guest, as `name version`.
     """
-    told = [callback.told for callback, _ in config.step_callbacks() if callback.told]
+    told = [*config.space().answers, *(callback.told for callback, _ in config.step_callbacks() if callback.told)]
     return {
         "width": shown_px[0],
         "height": shown_px[1],
         "steps": limits.steps,
-        "observed": " and ".join(dict.fromkeys([*told, "the error, where something failed or was refused"])),
+        "observed": ", ".join([*told, "and the error where something failed or was refused"]),
         "packages": ", ".join(packages) or "the standard library",
         "cell_timeout": f"{config.cell_timeout_s:g}",
     }

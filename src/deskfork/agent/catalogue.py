@@ -117,6 +117,8 @@ def describe(spec: str) -> Description:
     values["instruction"] = "$instruction"
     agent = _agent(config, view, fill(config.space().prompt.system or "", values))
     shown = config.model_dump(mode="json", exclude={"kind"}, exclude_none=True)
+    for key in ("observe", "callbacks"):
+        shown[key] = [_short(named) for named in shown[key]]
     if config.model == _NO_MODEL:
         del shown["model"]
     return Description(
@@ -125,6 +127,11 @@ def describe(spec: str) -> Description:
         task_prompt=fill(config.space().prompt.task, values),
         tools=tuple(map(get_tool_json_schema, agent.tools.values())) if isinstance(agent, ToolCallingAgent) else (),
     )
+
+
+def _short(named: dict[str, Any]) -> Any:
+    """Return a step callback as one writes it."""
+    return {"name": named["name"], **named["options"]} if named["options"] else named["name"]
 
 
 def _agent(config: ModelAgentConfig, view: View, system_prompt: str) -> Any:

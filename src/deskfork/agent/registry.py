@@ -6,6 +6,11 @@ from typing import Generic, TypeVar
 from deskfork.core.errors import ConfigError
 
 T = TypeVar("T")
+# What a package's own code may raise while it is imported.
+_BROKEN = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError,
+)  # fmt: skip
 
 
 class Registry(Generic[T]):
@@ -44,8 +49,8 @@ class Registry(Generic[T]):
         where = f"{self._word} '{name}' of package {_package(point)} ({point.value})"
         try:
             found = point.load()
-        except (ImportError, AttributeError, SyntaxError, ValueError, TypeError, OSError) as error:
-            raise ConfigError(f"{where} cannot be imported: {error}") from error
+        except _BROKEN as error:
+            raise ConfigError(f"{where} cannot be imported: {error!r}") from error
         if not isinstance(found, self._kind):
             raise ConfigError(f"{where} is no {self._kind.__name__}, but {type(found).__name__}")
         return found

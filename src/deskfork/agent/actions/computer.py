@@ -142,5 +142,5 @@ SPACE = ActionSpace(
     build=build,
     observe=("screenshot",),
     impossible={"terminal": "its tools answer by themselves, and print nothing"},
-    is_stateful=False,
+    answers=("what each tool answers",),
 )

@@ -31,5 +31,4 @@ SPACE = ActionSpace(
     build=build,
     observe=("screenshot",),
     impossible={"terminal": "its actions print nothing"},
-    is_stateful=False,
 )

@@ -136,4 +136,5 @@ SPACE = ActionSpace(
     build=build,
     observe=(),
     impossible={"terminal": "its tools answer by themselves"},
+    answers=("what each tool answers",),
 )

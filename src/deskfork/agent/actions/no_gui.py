@@ -30,7 +30,7 @@ _IMPORT_CALLS = frozenset({"import_module", "__import__", "run_module"})
 _ENVIRON_CALLS = frozenset({"getenv", "putenv", "unsetenv"})
 _LOOKUPS = frozenset({"get", "pop", "setdefault"})
 _CODE_CALLS = frozenset({"exec", "eval", "compile"})
-_OTHER_LINE_ENDS = str.maketrans(dict.fromkeys("\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", "\n"))
+_OTHER_LINE_ENDS = str.maketrans(dict.fromkeys("\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029", "\n"))
 _DEPTH = 5
 
 
@@ -66,9 +66,20 @@ def _check(code: str, depth: int) -> None:
         # Something in it is not Python to us, and may be IPython's: each line is looked at by itself.
         for line in code.splitlines():
             _check(line.strip(), depth - 1)
-    elif (word := code.split()[:1]) and word[0] in GUI_PROGRAMS:
-        # IPython runs a lone line as a magic when it is no Python, and %rehashx makes magics of programs.
-        _refuse(f"the program {word[0]}")
+    else:
+        _check_unreadable_line(code.strip(), depth - 1)
+
+
+def _check_unreadable_line(line: str, depth: int) -> None:
+    """Check a line that is no Python, and so fails unless IPython makes something of it."""
+    # It runs a lone line as a magic, %rehashx makes magics of programs, and `!` may stand behind `x = ` or a prompt.
+    for script in [line, *line.split("!")[1:]]:
+        if (words := script.split()) and words[0] in GUI_PROGRAMS:
+            _refuse(f"the program {words[0]}")
+        if script is not line:
+            _check_script(script, depth)
+    if imported := re.search(r"\b(?:import|from)[ \t]+(\w+)", line):
+        _check_module(imported[1])
 
 
 def _check_script(script: str, depth: int) -> None:

@@ -60,5 +60,4 @@ SPACE = ActionSpace(
     prompt=load_prompt("pyautogui"),
     build=build,
     observe=("screenshot",),
-    is_stateful=False,
 )

@@ -60,7 +60,8 @@ class ActionSpace:
     """Observations by default."""
     impossible: Mapping[str, str] = field(default_factory=dict)
     """Observations that make no sense here, each with the reason."""
-    is_stateful: bool = True
+    answers: tuple[str, ...] = ()
+    """What the agent is told that each act answers by itself, whatever it observes."""
     """Whether variables live on from step to step."""
 
 
