@@ -1,10 +1,13 @@
 """Guards: an ablation measures nothing if one arm can do what only the other may, or is refused honest work."""
 
+import ast
 import contextlib
+import warnings
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from IPython.core.inputtransformer2 import TransformerManager
 
 from deskfork.agent.actions.guards import check_block, check_code
 from deskfork.agent.actions.refusal import Refused
@@ -257,6 +260,11 @@ GUI = [
     ">>> import pyautogui",
     "    import pyautogui",
     "# a comment\u2028!xdotool key a",
+    "!ls \\\u2028!xdotool key a",
+    "x = 1\r!xdotool key a",
+    "def f(): x = !xdotool key a",
+    "print(1); x = !xdotool key a",
+    "env = os.environ | {'A': '1'}\nenv['DISPLAY'] = ':0'",
     "get_ipython().system('xdotool key a')",
     "get_ipython().run_line_magic('sx', 'xdotool key a')",
     "get_ipython().run_cell_magic('bash', '', 'xdotool key a')",
@@ -322,6 +330,68 @@ WORDS = [
     "%time ", "?", ",", "xdotool ", "-c ", "bash ", "def f():\n    ", "_x", "mark_1", "\u2028", "+", "lambda: ", "env=",
 ]  # fmt: skip
 PIECES = st.lists(st.sampled_from(WORDS), max_size=25).map("".join)
+
+
+CELLS = st.lists(
+    st.sampled_from(
+        [
+            "import pyautogui",
+            "!xdotool key a",
+            "x = !xdotool a",
+            "%time ",
+            "%%time\n",
+            "x = (1",
+            "\n",
+            "\n    ",
+            ")",
+            '"""',
+        ]
+        + [
+            "# c",
+            "\u2028",
+            "\x0c",
+            "\r",
+            ">>> ",
+            "In [1]: ",
+            "if 1:\n    ",
+            "x?",
+            "!ls \\",
+            "\\",
+            "% b",
+            "; ",
+            "%",
+            "{",
+        ]
+        + ["   ...: ", "%sx xdotool k", "def f(): ", "@x\n", "await x", "%%capture\n", "print(1)", "\n", "\n", "!!"]
+    ),
+    max_size=8,
+).map("".join)
+
+
+@given(CELLS)
+def test_what_ipython_would_run_is_what_is_checked(code: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(TransformerManager().transform_cell(code))
+        except (SyntaxError, ValueError):
+            return
+    if any(map(_uses_gui, ast.walk(tree))):
+        with pytest.raises(Refused):
+            check_code(code)
+
+
+def _uses_gui(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return node.names[0].name == "pyautogui"
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("system", "getoutput")
+    ):
+        script = node.args[0]
+        return isinstance(script, ast.Constant) and str(script.value).strip().startswith("xdotool ")
+    return False
 
 
 @given(st.text() | PIECES | st.text(alphabet=st.characters(codec=None)))

@@ -1,12 +1,51 @@
-"""What expressions say when they are written out: strings, and lists of words."""
+"""What expressions stand for when it is written out: strings, lists of words, the environment."""
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 UNKNOWN = "_"
 """Stands where a part cannot be told."""
 _SAME_TEXT = frozenset({"strip", "lstrip", "rstrip", "format", "split", "rsplit", "splitlines", "encode", "lower"})
 _DEPTH = 12
+
+
+class Names:
+    """What the names in one cell stand for, as far as it says so itself."""
+
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+        self.values: dict[str, list[ast.expr]] = {}
+        """What is assigned to each name."""
+        self._aliases: dict[str, str] = {}
+        self._environs: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        self.values.setdefault(target.id, []).append(node.value)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                self._aliases |= {alias.asname or alias.name: alias.name for alias in node.names}
+        self._environs = {name for name, values in self.values.items() if any(map(self.is_environ, values))}
+
+    def last(self, node: ast.expr) -> str:
+        """Return the last part of a dotted name, by the name it was imported by; empty for anything else."""
+        if isinstance(node, ast.Attribute):
+            return node.attr
+        return self._aliases.get(node.id, node.id).rpartition(".")[2] if isinstance(node, ast.Name) else ""
+
+    def is_environ(self, node: ast.expr) -> bool:
+        """Tell whether an expression is the process's environment, or a copy of it."""
+        if isinstance(node, ast.Call):
+            name = self.last(node.func)
+            if name == "copy" and isinstance(node.func, ast.Attribute):
+                return self.is_environ(node.func.value)
+            return name == "dict" and bool(node.args) and self.is_environ(node.args[0])
+        if isinstance(node, ast.Dict):
+            return any(k is None and self.is_environ(v) for k, v in zip(node.keys, node.values, strict=True))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return self.is_environ(node.left) or self.is_environ(node.right)
+        if isinstance(node, ast.Name) and node.id in self._environs:
+            return True
+        return isinstance(node, ast.Name | ast.Attribute) and self.last(node) == "environ"
 
 
 def texts(node: ast.expr, values: Mapping[str, list[ast.expr]], depth: int = _DEPTH) -> Iterator[str]:

@@ -7,7 +7,7 @@ import ast
 import re
 
 from deskfork.agent.actions.cells import Magic, read_cell
-from deskfork.agent.actions.literals import lists, texts
+from deskfork.agent.actions.literals import Names, lists, texts
 from deskfork.agent.actions.refusal import Refused
 from deskfork.agent.actions.shell_words import Command, after_option, commands, runs
 
@@ -43,9 +43,10 @@ def check_code(code: str) -> None:
         Refused: It names something of the desktop; the text says what.
     """
     _check(code, _DEPTH)
-    # Python takes these for part of a comment where IPython begins a new line.
+    # Python takes these for part of a comment where IPython begins a new line, even behind a backslash.
     if (broken := code.translate(_OTHER_LINE_ENDS)) != code:
         _check(broken, _DEPTH)
+        _check(broken.replace("\\\n", "\n"), _DEPTH)
 
 
 def _refuse(what: str) -> None:
@@ -61,7 +62,7 @@ def _check(code: str, depth: int) -> None:
     for magic in cell.magics:
         _check_magic(magic, depth - 1)
     if cell.tree is not None:
-        _Names(cell.tree, depth).check()
+        _Python(cell.tree, depth).check()
     elif "\n" in code.strip():
         # Something in it is not Python to us, and may be IPython's: each line is looked at by itself.
         for line in code.splitlines():
@@ -137,24 +138,14 @@ def _check_written(path: str, text: str, depth: int) -> None:
         _check_script(text, depth)
 
 
-class _Names:
+class _Python:
     """Looks at one cell's Python."""
 
     def __init__(self, tree: ast.Module, depth: int) -> None:
         self._nodes = list(ast.walk(tree))
+        names = Names(self._nodes)
+        self._values, self._last, self._is_environ = names.values, names.last, names.is_environ
         self._depth = depth
-        self._values: dict[str, list[ast.expr]] = {}
-        self._aliases: dict[str, str] = {}
-        for node in self._nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    if isinstance(target, ast.Name):
-                        self._values.setdefault(target.id, []).append(node.value)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                for alias in node.names:
-                    self._aliases[alias.asname or alias.name] = alias.name
-        self._environs: set[str] = set()
-        self._environs = {name for name, values in self._values.items() if any(map(self._is_environ, values))}
 
     def check(self) -> None:
         for node in self._nodes:
@@ -237,23 +228,3 @@ class _Names:
     def _check_variable(self, key: ast.expr | None) -> None:
         if isinstance(key, ast.Constant) and key.value in DISPLAY_VARIABLES:
             _refuse(f"the variable {key.value}")
-
-    def _is_environ(self, node: ast.expr) -> bool:
-        """Tell whether an expression is the process's environment, or a copy of it."""
-        if isinstance(node, ast.Call):
-            name = self._last(node.func)
-            if name == "copy" and isinstance(node.func, ast.Attribute):
-                return self._is_environ(node.func.value)
-            return name == "dict" and bool(node.args) and self._is_environ(node.args[0])
-        if isinstance(node, ast.Dict):
-            return any(k is None and self._is_environ(v) for k, v in zip(node.keys, node.values, strict=True))
-        if isinstance(node, ast.BinOp):
-            return self._is_environ(node.left) or self._is_environ(node.right)
-        if isinstance(node, ast.Name) and node.id in self._environs:
-            return True
-        return isinstance(node, ast.Name | ast.Attribute) and self._last(node) == "environ"
-
-    def _last(self, node: ast.expr) -> str:
-        if isinstance(node, ast.Attribute):
-            return node.attr
-        return self._aliases.get(node.id, node.id).rpartition(".")[2] if isinstance(node, ast.Name) else ""

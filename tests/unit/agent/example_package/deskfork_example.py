@@ -1,4 +1,4 @@
-"""An action space that only types, a step callback that writes the windows' titles into a file, and a model that echoes."""
+"""An action space that only types, a callback that notes how many windows there are, and a model that echoes."""
 
 from pathlib import Path
 from typing import Any
