@@ -1,4 +1,4 @@
-"""What expressions stand for when it is written out: strings, lists of words, the environment."""
+"""What expressions stand for, where it is written out: strings, lists of words, the environment."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
