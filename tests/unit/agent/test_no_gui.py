@@ -168,8 +168,8 @@ def test_words_in_prose_and_data_are_no_reason_to_refuse(code: str) -> None:
 
 CELL_PARTS = [
     "import pyautogui", "!xdotool key a", "x = !xdotool a", "%time ", "%%time\n", "x = (1", "\n", "\n    ", ")",
-    "\"\"\"", "# c", "\u2028", "\x0c", "\r", ">>> ", "In [1]: ", "if 1:\n    ", "x?", "!ls \\", "\\", "% b", "; ", "%", "{",
-    "   ...: ", "%sx xdotool k", "def f(): ", "@x\n", "await x", "%%capture\n", "print(1)", "\n", "!!", "\n",
+    "\"\"\"", "# c", "\u2028", "\x0c", "\r", ">>> ", "In [1]: ", "if 1:\n    ", "x?", "!ls \\", "\\", "% b", "; ", "%",
+    "   ...: ", "%sx xdotool k", "def f(): ", "@x\n", "await x", "%%capture\n", "print(1)", "\n", "!!", "\n", "{",
 ]  # fmt: skip
 CELLS = st.lists(st.sampled_from(CELL_PARTS), max_size=8).map("".join)
 
