@@ -32,7 +32,10 @@ focus_page()
 palette("run all cells")
 wait("the first cell to run", lambda: kernel_of(path) == "busy")
 # %%
-wait(f"the kernel of {path}", lambda: kernel_of(path) == "idle", timeout_s=290)
+# A step is interrupted after 300 s; a busy machine needs more of them.
+print(happens(lambda: kernel_of(path) == "idle", 280))
+# %%
+print(happens(lambda: kernel_of(path) == "idle", 280))
 # %%
 wait_kernel(path)
 save(path, has_run)

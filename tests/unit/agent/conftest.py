@@ -16,7 +16,7 @@ from deskfork.agent.build import AgentOutcome, run_agent
 from deskfork.agent.config import AgentConfig
 from deskfork.agent.limits import Limits
 from deskfork.core.errors import TransportError
-from deskfork.core.types import CellResult, DesktopState, Window
+from deskfork.core.types import AccessibilityTree, AccessibleNode, CellResult, DesktopState, Window
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.records.trajectory import StepRecord
 from deskfork.transport.endpoint import TcpEndpoint
@@ -45,6 +45,8 @@ class ScreenOnlyGuest:
         self.cells: list[tuple[str, float]] = []
         self.shots = 0
         self.screen_error: Exception | None = None
+        self.nodes: list[AccessibleNode] = []
+        self.is_partial = False
 
     def run_cell(self, code: str, *, timeout_s: float) -> CellResult:
         self.cells.append((code, timeout_s))
@@ -59,6 +61,9 @@ class ScreenOnlyGuest:
     def desktop(self) -> DesktopState:
         window = Window("a\nb'c", "x", 1, 2, 640, 480, True)
         return DesktopState(*SIZE, 10, 20, (window,) * 60)
+
+    def accessibility(self) -> AccessibilityTree:
+        return AccessibilityTree(tuple(self.nodes), is_partial=self.is_partial, seconds=0.0)
 
 
 class KernelGuest(ScreenOnlyGuest):

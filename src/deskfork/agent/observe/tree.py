@@ -23,7 +23,8 @@ def actable(nodes: Iterable[AccessibleNode]) -> list[AccessibleNode]:
     """Return the nodes that can be clicked or typed into, each place once."""
     found: dict[tuple[int, int, int, int], AccessibleNode] = {}
     for node in nodes:
-        if node.is_clickable or node.role in _ACTABLE or "editable" in node.states:
+        is_there = node.width_px > 0 and node.height_px > 0
+        if is_there and (node.is_clickable or node.role in _ACTABLE or "editable" in node.states):
             # The innermost of several nodes with one box is the one that acts.
             found[node.x, node.y, node.width_px, node.height_px] = node
     return list(found.values())
