@@ -16,7 +16,7 @@ from deskfork.agent.hands import ActLimits, Hands
 from deskfork.agent.limits import Budget, Limits
 from deskfork.agent.loop import AgentLoop, AgentStatus, Ending
 from deskfork.agent.meter import StepMeter
-from deskfork.agent.models.built import BuiltModel
+from deskfork.agent.models.built import BuiltModel, Price
 from deskfork.agent.models.cache import ResponseCache
 from deskfork.agent.models.metered import MeteredModel
 from deskfork.agent.models.scripted import ScriptedModel, read_replay
@@ -64,17 +64,21 @@ class CacheUse:
     """Repeats of a trial ask the same and must not be given the same answers: `repeat 2`."""
 
 
-def check_agent(config: AgentConfig) -> None:
+def check_agent(config: AgentConfig) -> Price | None:
     """Find out whether the agent can be run, before a machine is started for it.
+
+    Returns:
+        What its model costs, nothing for an agent without one; None where that is not known.
 
     Raises:
         ConfigError: The model, a key, a package or the replay file is missing or unfit.
         InfraError: A local model could not be loaded.
     """
     if isinstance(config, ModelAgentConfig):
-        _model(config)
-    elif not isinstance(config, OracleConfig | NullConfig):
+        return _model(config).price
+    if not isinstance(config, OracleConfig | NullConfig):
         read_replay(config.file)
+    return Price(0.0, 0.0)
 
 
 def run_agent(
@@ -87,6 +91,7 @@ def run_agent(
     screens: ScreenSink,
     on_step: Callable[[StepRecord], None],
     cache: CacheUse | None = None,
+    outside: Callable[[], str] | None = None,
 ) -> AgentOutcome:
     """Run an agent on a guest until it ends or is ended.
 
@@ -99,6 +104,7 @@ def run_agent(
         screens: Keeps the screenshots.
         on_step: Told of each step as soon as it is over, the one in which something of ours failed included.
         cache: Where answers of models are kept; None to ask anew each time.
+        outside: Asked before each step: why the agent is to end although it is within its limits, or nothing.
 
     Raises:
         ConfigError: The agent cannot be run: see `check_agent`, or there is no solution for the oracle.
@@ -110,7 +116,7 @@ def run_agent(
         return AgentOutcome("completed", None, None, 0, TokenUsage(), 0.0, "", "null agent")
     if isinstance(config, ModelAgentConfig) and config.limits is not None:
         limits = config.limits
-    meter, budget = StepMeter(), Budget(limits)
+    meter, budget = StepMeter(), Budget(limits) if outside is None else Budget(limits, outside)
     hands = Hands(guest, ActLimits(config.cell_timeout_s, config.output_chars), budget, meter)
     camera = Camera(guest, screens, meter)
     scene = Scene(guest, camera, _view(config, camera), hands)
@@ -118,6 +124,7 @@ def run_agent(
     model: MeteredModel | ScriptedModel
     if isinstance(config, ModelAgentConfig):
         built = _model(config)
+        budget.price = built.price
         kept = ResponseCache(cache.folder, stream=cache.stream) if cache else None
         model = MeteredModel(
             built, budget, meter, attempts=config.settings.attempts, cache=kept, context=config.context

@@ -17,6 +17,8 @@ from deskfork.core.errors import ConfigError
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$"
 _KINDS = ("oracle", "null", "replay")
+_OF_FILES = ("scripted", "replay")
+"""Models that are named by a path."""
 
 
 class Named(StrictModel):
@@ -117,20 +119,23 @@ def built_in_agents() -> list[str]:
 
 
 def parse_agent(
-    spec: str, model: str | None = None, *, without_model: str | None = None
+    spec: str | Mapping[str, Any], model: str | None = None, *, without_model: str | None = None, folder: Path = Path()
 ) -> ModelAgentConfig | OracleConfig | NullConfig | ReplayConfig:
-    """Return the configuration that a command line names.
+    """Return the configuration that a command line or a run's file names.
 
     Args:
-        spec: The name of an action space, `oracle`, `null`, `replay:FILE`, or the path of a YAML file.
+        spec: The name of an action space, `oracle`, `null`, `replay:FILE`, the path of a YAML file, or what would stand
+            in such a file.
         model: The model for an action space, in place of the YAML file's if that names one.
         without_model: What stands for the model where none is named, by those who will not ask it.
+        folder: What paths in `spec` are relative to; those in a YAML file are relative to that.
 
     Raises:
         ConfigError: There is no such agent, its file is broken, its parts do not fit together, or the model is missing
             or not wanted.
     """
-    given = _given(spec)
+    given = _given(spec, folder) if isinstance(spec, str) else _placed(dict(spec), folder)
+    label = spec if isinstance(spec, str) else given.get("name") or given.get("actions") or given.get("kind")
     try:
         if given.get("kind", "model") == "model":
             given = _completed(given, model, without_model)
@@ -140,20 +145,37 @@ def parse_agent(
         if isinstance(config, ModelAgentConfig):
             _check_parts(config)
     except ValidationError as exc:
-        raise ConfigError(f"agent '{spec}': {_explain(exc)}") from exc
+        raise ConfigError(f"agent '{label}': {_explain(exc)}") from exc
     except ConfigError as exc:
-        raise ConfigError(f"agent '{spec}': {exc}") from exc
+        raise ConfigError(f"agent '{label}': {exc}") from exc
     return config
 
 
-def _given(spec: str) -> dict[str, Any]:
+def located_model(spec: str, folder: Path) -> str:
+    """Return a model's spec with the path in it, if it is one of a file or folder, relative to `folder`."""
+    scheme, colon, name = spec.partition(":")
+    if scheme not in _OF_FILES or not name.strip():
+        return spec
+    return f"{scheme}{colon}{folder / Path(name).expanduser()}"
+
+
+def _placed(given: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Put paths in their place."""
+    if given.get("kind") == "replay" and isinstance(given.get("file"), str):
+        given["file"] = folder / given["file"]
+    if isinstance(given.get("model"), str):
+        given["model"] = located_model(given["model"], folder)
+    return given
+
+
+def _given(spec: str, folder: Path) -> dict[str, Any]:
     if spec.startswith("replay:") and spec != "replay:":
-        return {"kind": "replay", "file": spec.removeprefix("replay:")}
+        return {"kind": "replay", "file": folder / spec.removeprefix("replay:")}
     if spec in ("oracle", "null"):
         return {"kind": spec}
     if spec in action_spaces().names():
         return {"actions": spec}
-    return _read_yaml(spec)
+    return _read_yaml(spec, folder)
 
 
 def _completed(given: dict[str, Any], model: str | None, without_model: str | None) -> dict[str, Any]:
@@ -189,8 +211,8 @@ def _resolved(named: Named) -> tuple[StepCallback, StrictModel]:
         raise ConfigError(f"step callback '{named.name}': {_explain(exc)}") from exc
 
 
-def _read_yaml(spec: str) -> dict[str, Any]:
-    path = Path(spec)
+def _read_yaml(spec: str, folder: Path) -> dict[str, Any]:
+    path = folder / spec
     forms = f"give {', '.join(built_in_agents())}, replay:FILE, or the path of an agent's YAML file"
     if path.suffix not in (".yaml", ".yml"):
         raise ConfigError(f"unknown agent '{spec}': {forms}")
@@ -202,9 +224,7 @@ def _read_yaml(spec: str) -> dict[str, Any]:
         raise ConfigError(f"agent file {path} is not YAML: {' '.join(str(exc).split())}") from exc
     if not isinstance(content, dict):
         raise ConfigError(f"agent file {path} must hold settings (actions: ...), not {type(content).__name__}")
-    if content.get("kind") == "replay" and isinstance(content.get("file"), str):
-        content["file"] = path.parent / content["file"]
-    return content
+    return _placed(content, path.parent)
 
 
 def _explain(error: ValidationError) -> str:

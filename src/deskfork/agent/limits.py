@@ -1,9 +1,11 @@
 """What an agent may use up; hitting a limit is an outcome, not an error."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pydantic import Field
 
+from deskfork.agent.models.built import Price
 from deskfork.core.config import StrictModel
 from deskfork.core.waiting import Deadline
 from deskfork.records.trial import TokenUsage
@@ -18,6 +20,12 @@ class Limits(StrictModel):
     """Wall-clock time from the agent's start; also bounds the running cell and the running model call."""
     tokens: int | None = Field(default=None, ge=1)
     """Input and output tokens together; None for no limit."""
+    cost_usd: float | None = Field(default=None, gt=0)
+    """What the model may cost, at list price; None for no limit."""
+
+
+def _nothing() -> str:
+    return ""
 
 
 @dataclass
@@ -25,6 +33,10 @@ class Budget:
     """What is left of the limits while an agent runs."""
 
     limits: Limits
+    outside: Callable[[], str] = _nothing
+    """Says why the agent may not go on although it is within its limits; empty while it may."""
+    price: Price | None = None
+    """The model's; a limit of cost needs one."""
     deadline: Deadline = field(init=False)
     steps: int = 0
     input_tokens: int = 0
@@ -53,8 +65,8 @@ class Budget:
 
     def spent(self) -> str:
         """Return which limit was hit, in words; empty when none was."""
-        if self._full:
-            return self._full
+        if why := self._full or self.outside():
+            return why
         if self.steps >= self.limits.steps:
             return f"limit of {self.limits.steps} steps"
         if self.deadline.has_passed:
@@ -62,6 +74,10 @@ class Budget:
         used = self.input_tokens + self.output_tokens
         if self.limits.tokens is not None and used >= self.limits.tokens:
             return f"limit of {self.limits.tokens} tokens ({used} used)"
+        if self.limits.cost_usd is not None and self.price is not None:
+            cost_usd = self.price.cost_usd(self.input_tokens, self.output_tokens)
+            if cost_usd >= self.limits.cost_usd:
+                return f"limit of ${self.limits.cost_usd:g} (${cost_usd:.4g} used)"
         return ""
 
     @property

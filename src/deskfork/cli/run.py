@@ -1,14 +1,16 @@
 """`deskfork run`: agents at tasks, and what came of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deskfork.cli import run_options as option
 from deskfork.cli.errors import INFRASTRUCTURE_FAILED, signal_exit_code
 from deskfork.cli.output import print_json, print_line, print_rendered, warn
+from deskfork.cli.run_options import Json
 from deskfork.cli.verdicts import render_regraded
 from deskfork.records.reader import read_run
 from deskfork.records.trial import TrialStatus
@@ -17,64 +19,93 @@ from deskfork.report.markdown import markdown_run
 from deskfork.report.render import render_run
 
 if TYPE_CHECKING:
-    from deskfork.trial.config import RunConfig
+    from deskfork.cli.run_progress import RunProgress
     from deskfork.trial.regrade import Gather
     from deskfork.trial.run import RunSummary
 
 app = typer.Typer(help="Run agents on tasks, and show what came of it.", no_args_is_help=True)
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RunDir = Annotated[Path, typer.Argument(help="A run's directory.")]
 
 
 @app.command("start")
 def start(
-    source: Annotated[
-        Path | None, typer.Option(help="A Spider2-V checkout or a folder of tasks; the project's own by default.")
-    ] = None,
-    tasks: Annotated[
-        str | None, typer.Option(help="Ids or prefixes with commas between, or all (the default).")
-    ] = None,
-    wording: Annotated[
-        str | None, typer.Option(help="abstract or verbose: of each pair only the task that is worded so.")
-    ] = None,
-    agent: Annotated[
-        str | None, typer.Option(help="An action space (`agent list`), oracle, null, replay:FILE, or a YAML file.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="litellm:…, openai:…@URL, transformers:… or scripted:FILE.")] = None,
-    cache: Annotated[
-        Path | None, typer.Option(help="Keep the model's answers in this folder, and ask nothing twice.")
-    ] = None,
-    provider: Annotated[str | None, typer.Option(help="auto (the default), docker, qemu or fake.")] = None,
-    repeats: Annotated[int | None, typer.Option(help="Trials of each task; 1 by default.")] = None,
-    parallel: Annotated[int | None, typer.Option(help="Trials at the same time; 1 by default.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="Turns of the agent; 15 by default.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Time of the agent; 1800 by default.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens in and out together; no limit by default.")] = None,
-    network: Annotated[
-        bool | None, typer.Option("--network/--no-network", help="Whether guests may open connections to the outside.")
-    ] = None,
-    keep_state: Annotated[
-        bool | None, typer.Option("--keep-state", help="Keep each machine's disk as the agent left it.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Parent folder of run directories; ./runs by default.")] = None,
-    config: Annotated[Path | None, typer.Option(help="A YAML file (see configs/runs); options go before it.")] = None,
+    context: typer.Context,
+    config: option.File = None,
+    source: option.Source = None,
+    tasks: option.Tasks = None,
+    wording: option.Wording = None,
+    agent: option.Agents = None,
+    model: option.Model = None,
+    cache: option.Cache = None,
+    provider: option.Provider = None,
+    repeats: option.Repeats = None,
+    parallel: option.Parallel = None,
+    max_steps: option.MaxSteps = None,
+    max_seconds: option.MaxSeconds = None,
+    max_tokens: option.MaxTokens = None,
+    max_cost: option.MaxCost = None,
+    budget_seconds: option.BudgetSeconds = None,
+    budget_tokens: option.BudgetTokens = None,
+    budget_cost: option.BudgetCost = None,
+    network: option.Network = None,
+    keep_state: option.KeepState = None,
+    out: option.Out = None,
     json: Json = False,
 ) -> None:
-    """Run an agent on tasks, each in a fresh fork, and record everything."""
-    # Imported here because the agent's libraries take seconds, which no other command should wait for.
-    from deskfork.trial.config import resolve_config
+    """Run agents on tasks, each trial in a fresh fork, and record everything."""
+    from deskfork.trial.run import start_run
 
-    limits = {"limits.steps": max_steps, "limits.seconds": max_seconds, "limits.tokens": max_tokens}
-    options = {"source": source, "tasks": tasks, "agent": agent, "model": model, "provider": provider, "out": out}
-    counts = {"repeats": repeats, "parallel": parallel, "network": network, "keep_state": keep_state}
-    summary = _run(resolve_config(config, {**options, **counts, **limits, "wording": wording, "cache": cache}))
-    report = report_results(summary.run_dir, summary.results, planned=summary.planned, skipped=summary.skipped)
-    _print(report, json=json)
-    _end(summary)
+    resolved = option.resolve(context)
+    _run(lambda told: start_run(resolved, notify=told.notify, on_begin=told.begin), json=json)
+
+
+@app.command("resume")
+def resume(run_dir: RunDir, json: Json = False) -> None:
+    """Go on with a run that was cut off or cancelled: what ended is not repeated, what was cut off is kept."""
+    from deskfork.trial.resume import resume_run
+
+    _run(lambda told: resume_run(run_dir, notify=told.notify, on_begin=told.begin), json=json)
+
+
+@app.command("plan")
+def plan(
+    context: typer.Context,
+    config: option.File = None,
+    source: option.Source = None,
+    tasks: option.Tasks = None,
+    wording: option.Wording = None,
+    agent: option.Agents = None,
+    model: option.Model = None,
+    cache: option.Cache = None,
+    provider: option.Provider = None,
+    repeats: option.Repeats = None,
+    parallel: option.Parallel = None,
+    max_steps: option.MaxSteps = None,
+    max_seconds: option.MaxSeconds = None,
+    max_tokens: option.MaxTokens = None,
+    max_cost: option.MaxCost = None,
+    budget_seconds: option.BudgetSeconds = None,
+    budget_tokens: option.BudgetTokens = None,
+    budget_cost: option.BudgetCost = None,
+    network: option.Network = None,
+    keep_state: option.KeepState = None,
+    out: option.Out = None,
+    json: Json = False,
+) -> None:
+    """Tell which trials a run would have, and about what time, memory and money it would take; starts no machine."""
+    from deskfork.cli.run_plan import render_plan
+    from deskfork.trial.estimate import plan_run
+
+    found = plan_run(option.resolve(context))
+    if json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        print_rendered(render_plan(found))
 
 
 @app.command("show")
 def show(
-    run_dir: Annotated[Path, typer.Argument(help="A run's directory.")],
+    run_dir: RunDir,
     json: Json = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
@@ -88,7 +119,7 @@ def show(
 
 @app.command("regrade")
 def regrade(
-    run_dir: Annotated[Path, typer.Argument(help="A run's directory.")],
+    run_dir: RunDir,
     boot: Annotated[
         bool, typer.Option("--boot", help="Read the kept disks again (of a run with --keep-state), in fresh machines.")
     ] = False,
@@ -124,12 +155,15 @@ def _gathering(run_dir: Path) -> "Iterator[Gather]":
         provider.close()
 
 
-def _run(config: "RunConfig") -> "RunSummary":
+def _run(work: "Callable[[RunProgress], RunSummary]", *, json: bool) -> None:
     from deskfork.cli.run_progress import RunProgress
-    from deskfork.trial.run import start_run
 
     with RunProgress() as progress:
-        return start_run(config, notify=progress.notify, on_begin=progress.begin)
+        summary = work(progress)
+    _print(
+        report_results(summary.run_dir, summary.results, planned=summary.planned, skipped=summary.skipped), json=json
+    )
+    _end(summary)
 
 
 def _print(report: RunReport, *, json: bool) -> None:
@@ -141,7 +175,9 @@ def _print(report: RunReport, *, json: bool) -> None:
 
 def _end(summary: "RunSummary") -> None:
     if summary.signal_number is not None:
-        warn("deskfork: cancelled; what ended before is kept")
+        warn(f"deskfork: cancelled; what ended before is kept, `deskfork run resume {summary.run_dir}` goes on")
         raise typer.Exit(signal_exit_code(summary.signal_number))
+    if summary.budget_reached:
+        warn(f"deskfork: {summary.not_begun} trials not begun: {summary.budget_reached}")
     if any(r.status is TrialStatus.INFRA_ERROR or r.score is None for r in summary.results):
         raise typer.Exit(INFRASTRUCTURE_FAILED)

@@ -1,75 +1,78 @@
-"""Tells on stderr how far a run is: a bar on a terminal, lines elsewhere."""
+"""Tells on stderr how far a run is: a live table on a terminal, lines elsewhere."""
 
 import threading
-from pathlib import Path
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.console import Console, ConsoleRenderable
+from rich.live import Live
 from rich.text import Text
 
+from deskfork.cli.run_board import RunBoard
 from deskfork.records.trial import TrialResult
 from deskfork.report.render import printable
 from deskfork.trial.plan import TrialEvent
-from deskfork.trial.prepare import Preparation
+from deskfork.trial.run import Beginning
+
+_REDRAWN_PER_S = 4
 
 
 class RunProgress:
     """Follows a run by its events, which come from several threads."""
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._lock = threading.Lock()
-        self._ended = 0
-        self._planned = 0
-        if self._console.is_terminal:
-            columns = (
-                SpinnerColumn(),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.description}"),
-            )
-            self._bar = Progress(*columns, console=self._console, transient=True)
+    def __init__(self, console: Console | None = None) -> None:
+        """Begin.
 
-    def begin(self, run_dir: Path, prepared: Preparation) -> None:
+        Args:
+            console: Where to tell; stderr by default.
+        """
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self._live: Live | None = None
+        self._board = RunBoard(0)
+        self._lock = threading.Lock()
+
+    def begin(self, run: Beginning) -> None:
         """Show how much there is to do."""
-        self._planned, self._ended = len(prepared.plans), 0
+        prepared = run.prepared
+        self._board = RunBoard(len(prepared.plans), run.ended)
         if prepared.skipped:
             self._say(f"{len(prepared.skipped)} tasks are skipped, the table says why")
-        self._say(f"{self._planned} trials, records in {run_dir}")
-        if self._bar is not None:
-            if self._task is not None:
-                self._bar.remove_task(self._task)
-            self._task = self._bar.add_task("", total=self._planned)
-            self._bar.start()
+        if run.slots.warning:
+            self._say(run.slots.warning)
+        before = f", {len(run.ended)} of them over" if run.ended else ""
+        at_once = f", {run.slots.count} at a time" if run.slots.count > 1 else ""
+        self._say(f"{self._board.planned} trials{before}{at_once}, records in {run.run_dir}")
+        if self._console.is_terminal:
+            self._stop()
+            self._live = Live(
+                get_renderable=self._draw, console=self._console, transient=True, refresh_per_second=_REDRAWN_PER_S
+            )
+            self._live.start()
 
     def notify(self, event: TrialEvent) -> None:
         """Show what a trial has reached."""
         with self._lock:
+            self._board.note(event)
+            ended, planned = self._board.ended, self._board.planned
+        if event.result is not None:
             name = f"{event.plan.task.id} ({event.plan.agent.name})"
-            if event.result is None:
-                self._show(f"{name}: {event.phase}{f', step {event.step}' if event.step else ''}")
-                return
-            self._ended += event.is_last
-            self._say(f"[{self._ended}/{self._planned}] {name}: {_outcome(event.result, is_last=event.is_last)}")
-            if self._bar is not None and self._task is not None and event.is_last:
-                self._bar.advance(self._task)
+            self._say(f"[{ended}/{planned}] {name}: {_outcome(event.result, is_last=event.is_last)}")
 
     def __enter__(self) -> Self:
         """Return self."""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
+        """Take the table away."""
+        self._stop()
 
-    def _show(self, text: str) -> None:
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=printable(text))
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _draw(self) -> ConsoleRenderable:
+        with self._lock:
+            return self._board.render()
 
     def _say(self, text: str) -> None:
         self._console.print(Text(printable(text)))

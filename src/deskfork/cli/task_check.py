@@ -33,7 +33,7 @@ def check(
 
     with ExitStack() as stack:
         out = record or Path(stack.enter_context(TemporaryDirectory(prefix="deskfork-check-")))
-        given = {"agent": "oracle", "source": source, "tasks": tasks, "provider": provider, "parallel": parallel}
+        given = {"agents": ["oracle"], "source": source, "tasks": tasks, "provider": provider, "parallel": parallel}
         config = resolve_config(None, {**given, "out": out, "keep_state": record is not None})
         progress = stack.enter_context(RunProgress())
         checks = check_tasks(config, notify=progress.notify, on_begin=progress.begin)

@@ -1,9 +1,9 @@
 """What a run's lock.json says: exactly what the run was made with."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, model_validator
 
 from deskfork.core.config import StrictModel
 
@@ -38,8 +38,10 @@ class RunLock(StrictModel):
     """Of the tasks that are one of a pair, by their id."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """Why a task was left out, by its id; only where all were asked for."""
-    agent: dict[str, JsonValue]
-    """The agent's whole configuration."""
+    agents: tuple[dict[str, JsonValue], ...]
+    """The whole configuration of each agent."""
+    scripts: dict[str, str] = Field(default_factory=dict)
+    """Hash of each host file that an agent's replies are read from, by its path."""
     packages: dict[str, str]
     """Version of each Python package that takes part, by name."""
     python: str
@@ -49,3 +51,11 @@ class RunLock(StrictModel):
     """Of the checkout that deskfork ran from; None when it was installed as a package."""
     is_modified: bool | None = None
     """Whether that checkout had changes that are in no commit."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _had_one_agent(cls, given: Any) -> Any:
+        """Take the lock of a run that was made when a run had a single agent."""
+        if isinstance(given, dict) and "agent" in given:
+            return {**{key: value for key, value in given.items() if key != "agent"}, "agents": [given["agent"]]}
+        return given

@@ -88,6 +88,11 @@ class RunPaths:
         return self.root / "lock.json"
 
     @property
+    def owner(self) -> Path:
+        """Locked by the process that works on the run, whose id it holds."""
+        return self.root / "owner.lock"
+
+    @property
     def trials(self) -> Path:
         """The folder of all trials."""
         return self.root / "trials"

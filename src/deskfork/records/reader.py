@@ -42,17 +42,27 @@ class RunRecords:
         return tuple(last.values())
 
 
-def read_run(folder: Path) -> RunRecords:
-    """Read a run directory.
+def find_run(folder: Path) -> RunPaths:
+    """Return the paths of a run directory.
 
     Raises:
-        ConfigError: It is none, or a file in it is corrupt; the message names the file.
+        ConfigError: It is none.
     """
     paths = RunPaths(folder.absolute())
     if not paths.trials.is_dir() or not paths.config.is_file():
         raise ConfigError(
             f"{folder} is no run directory: it has no run.yaml or no trials; pass a directory that `run start` made"
         )
+    return paths
+
+
+def read_run(folder: Path) -> RunRecords:
+    """Read a run directory.
+
+    Raises:
+        ConfigError: It is none, or a file in it is corrupt; the message names the file.
+    """
+    paths = find_run(folder)
     attempts = [_read_attempt(found) for found in paths.trials.glob("*/*/*/attempt-*") if found.is_dir()]
     attempts.sort(key=lambda a: (a.task, a.agent, a.repeat, a.attempt))
     return RunRecords(paths, read_lock(paths.lock), tuple(attempts))

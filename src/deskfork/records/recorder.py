@@ -56,11 +56,6 @@ class TrialRecorder:
         with _writing(path), path.open("a", encoding="utf-8") as stream:
             stream.write(f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {line}\n")
 
-    def action_mix(self) -> dict[str, int]:
-        """Return the steps so far by class of action."""
-        classes = [step.action for step in self.steps]
-        return {name: classes.count(name) for name in sorted(set(classes))}
-
     def close(self) -> None:
         """Drain what is pending and close the trajectory.
 

@@ -3,17 +3,19 @@
 import json
 import time
 import traceback
-from collections import Counter
 from datetime import UTC, datetime
 from threading import Lock
 
 from deskfork.agent.build import AgentOutcome, CacheUse, run_agent
+from deskfork.agent.config import AgentConfig, ModelAgentConfig
+from deskfork.agent.limits import Limits
 from deskfork.core.errors import DeskforkError, EvaluationError, InfraError
 from deskfork.core.tracing import trace_id
 from deskfork.core.waiting import Deadline
 from deskfork.records.recorder import TrialRecorder
+from deskfork.records.sums import actions_of, lines_of, tokens_of
 from deskfork.records.trajectory import StepRecord
-from deskfork.records.trial import TokenUsage, TrialResult, TrialStatus, Verdict
+from deskfork.records.trial import TrialResult, TrialStatus, Verdict
 from deskfork.sandbox.base import Sandbox, SandboxFacts
 from deskfork.setup.steps import SetupOutcome, run_post_setup, set_up
 from deskfork.trial.evaluate import evaluate
@@ -89,8 +91,6 @@ class Attempt:
         """Sum up the attempt."""
         outcome, facts = self._outcome, self._facts
         verdict = self._verdict or Verdict(reason="the trial did not get to its evaluation")
-        classes = [step.action for step in self._steps]
-        lines = sum((Counter(step.lines) for step in self._steps), Counter[str]())
         return TrialResult(
             task=self._plan.task.id,
             agent=self._plan.agent.name,
@@ -106,12 +106,12 @@ class Attempt:
             answer=outcome.answer if outcome else None,
             self_report=outcome.self_report if outcome else None,
             steps=outcome.steps if outcome else len(self._steps),
-            tokens=outcome.tokens if outcome else self._tokens_so_far(),
-            cost_usd=outcome.cost_usd if outcome else None,
+            tokens=outcome.tokens if outcome else tokens_of(self._steps),
+            cost_usd=outcome.cost_usd if outcome else self._cost_so_far(),
             duration_s=time.monotonic() - self._clock,
             phases_s=dict(self._phases.seconds),
-            action_mix={name: classes.count(name) for name in sorted(set(classes))},
-            line_mix=dict(sorted(lines.items())),
+            action_mix=actions_of(self._steps),
+            line_mix=lines_of(self._steps),
             started_at=self._started_at,
             provider=self._setting.provider.name,
             template_digest=facts.template_digest if facts else "",
@@ -144,16 +144,18 @@ class Attempt:
     def _let_agent_work(self, sandbox: Sandbox, recorder: TrialRecorder) -> None:
         guest = WatchedGuest(sandbox)
         with self._phases.entered("agent"):
+            agent, limits = self._bounded_agent()
             try:
                 self._outcome = run_agent(
-                    self._plan.agent,
+                    agent,
                     instruction=self._plan.task.instruction,
                     guest=guest,
                     solution_cells=self._plan.solution_cells,
-                    limits=self._setting.limits,
+                    limits=limits,
                     screens=recorder.screens,
                     on_step=lambda step: self._after_step(step, recorder),
                     cache=self._cache(),
+                    outside=self._setting.ledger.spent,
                 )
             except InfraError:
                 # Asked before the sandbox is closed, when it would look dead in any case.
@@ -165,12 +167,21 @@ class Attempt:
         recorder.write_messages(json.dumps(self._outcome.messages, indent=1, ensure_ascii=False) + "\n")
         recorder.log(f"agent: {self._outcome.status} ({self._outcome.reason}) after {self._outcome.steps} steps")
 
+    def _bounded_agent(self) -> tuple[AgentConfig, Limits]:
+        """Return the agent and its limits, no wider than what is left of the run's budget."""
+        agent = self._plan.agent
+        if not isinstance(agent, ModelAgentConfig):
+            return agent, self._setting.ledger.within(self._setting.limits)
+        limits = self._setting.ledger.within(agent.limits or self._setting.limits)
+        return agent.model_copy(update={"limits": limits}), limits
+
     def _cache(self) -> CacheUse | None:
         folder = self._setting.cache
         return CacheUse(folder, f"repeat {self._plan.repeat}") if folder else None
 
     def _after_step(self, step: StepRecord, recorder: TrialRecorder) -> None:
         recorder.add_step(step)
+        self._setting.ledger.book(step.tokens, self._plan.price)
         self._phases.tell("agent", step.step)
         self._phases.check_cancelled()
 
@@ -231,14 +242,9 @@ class Attempt:
                 reason="the sandbox died in the agent's own cells again, so the agent is taken to have destroyed it",
             )
 
-    def _tokens_so_far(self) -> TokenUsage | None:
-        told = [step.tokens for step in self._steps if step.tokens is not None]
-        if len(told) < len(self._steps):
-            return None
-        return TokenUsage(
-            input_tokens=sum(tokens.input_tokens for tokens in told),
-            output_tokens=sum(tokens.output_tokens for tokens in told),
-        )
+    def _cost_so_far(self) -> float | None:
+        tokens, price = tokens_of(self._steps), self._plan.price
+        return price.cost_usd(tokens.input_tokens, tokens.output_tokens) if tokens and price else None
 
 
 def _log_steps(done: list[SetupOutcome], recorder: TrialRecorder) -> None:

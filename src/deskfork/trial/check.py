@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from deskfork.agent.config import NullConfig, OracleConfig
 from deskfork.core.config import StrictModel
 from deskfork.core.errors import EvaluationError, InfraError
 from deskfork.evaluation.evidence import Evidence, EvidenceIndex, KeptFile, read_evidence, write_evidence
@@ -72,10 +73,11 @@ def check_tasks(config: RunConfig, *, notify: Notify, on_begin: OnBegin) -> list
         InfraError: The provider or the run directories failed.
     """
     done: dict[str, RunSummary] = {}
-    for agent, evaluations in (("null", 1), ("oracle", EVALUATIONS)):
-        asked = config.model_copy(update={"agent": agent, "repeats": 1, "evaluations": evaluations})
-        done[agent] = start_run(asked, notify=notify, on_begin=on_begin)
-        if done[agent].signal_number is not None:
+    agents = (NullConfig(), 1), (OracleConfig(), EVALUATIONS)
+    for agent, evaluations in agents:
+        asked = config.model_copy(update={"agents": (agent,), "repeats": 1, "evaluations": evaluations})
+        done[agent.name] = start_run(asked, notify=notify, on_begin=on_begin)
+        if done[agent.name].signal_number is not None:
             break
     source = open_source(config.source)
     skipped = {task: why for summary in done.values() for task, why in summary.skipped.items()}

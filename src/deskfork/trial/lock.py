@@ -9,9 +9,11 @@ from importlib import metadata
 from pathlib import Path
 
 import deskfork
+from deskfork.agent.config import ReplayConfig
 from deskfork.records.lock import RunLock, TaskWording, TemplateLock
 from deskfork.sandbox.base import TemplateFacts
 from deskfork.tasks.schema import Task
+from deskfork.trial.plan import TrialPlan
 from deskfork.trial.prepare import Preparation
 
 _PACKAGES = (
@@ -46,7 +48,8 @@ def make_lock(run_id: str, provider: str, templates: Sequence[TemplateFacts], pr
             if task.wording and task.counterpart
         },
         skipped=prepared.skipped,
-        agent=prepared.agent.model_dump(mode="json"),
+        agents=tuple(agent.model_dump(mode="json") for agent in prepared.agents),
+        scripts=script_digests(prepared),
         packages={name: version for name in _PACKAGES if (version := _version(name))},
         python=platform.python_version(),
         host=f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -64,6 +67,21 @@ def task_digest(task: Task) -> str:
     for name, place in files:
         found.update(f"\0{name}\0{_file_digest(place)}".encode())
     return f"sha256:{found.hexdigest()}"
+
+
+def script_digests(prepared: Preparation) -> dict[str, str]:
+    """Return the hash of each host file that replies of agents are read from, by its path."""
+    return {
+        str(path): f"sha256:{_file_digest(path)}" for path in sorted(set(map(_script, prepared.plans))) if path.name
+    }
+
+
+def _script(plan: TrialPlan) -> Path:
+    """Return where a trial's agent reads its replies; an empty path for agents that do not."""
+    if isinstance(plan.agent, ReplayConfig):
+        return plan.agent.file
+    scheme, _, name = (plan.model or "").partition(":")
+    return Path(name) if scheme in ("scripted", "replay") else Path()
 
 
 def _file_digest(path: Path) -> str:

@@ -7,11 +7,13 @@ from threading import Event
 
 from deskfork.agent.config import AgentConfig, ModelAgentConfig
 from deskfork.agent.limits import Limits
+from deskfork.agent.models.built import Price
 from deskfork.core.tracing import TraceContext
 from deskfork.records.paths import RunPaths
 from deskfork.records.trial import TrialResult
 from deskfork.sandbox.base import SandboxProvider
 from deskfork.tasks.schema import Task
+from deskfork.trial.budget import RunLedger
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,18 @@ class TrialPlan:
     """For the oracle."""
     setup_key: str = ""
     """Where this set-up was baked, the trial begins with it done."""
+    price: Price | None = None
+    """What the agent's model costs; None where that is not known."""
 
     @property
     def model(self) -> str | None:
         """The model's spec, for agents that have one."""
         return self.agent.model if isinstance(self.agent, ModelAgentConfig) else None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What no two trials of a run share: task, agent, repeat."""
+        return self.task.id, self.agent.name, self.repeat
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class TrialSetting:
     setup_timeout_s: float
     network: bool
     notify: Notify
+    ledger: RunLedger
+    """What the run has used, and when that is enough."""
     keep_state: bool = False
     """Whether each attempt keeps the disk as the agent left it."""
     evaluations: int = 1

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deskfork.agent.build import check_agent
-from deskfork.agent.config import AgentConfig, OracleConfig, parse_agent
-from deskfork.core.errors import TaskError
+from deskfork.agent.config import AgentConfig, ModelAgentConfig, OracleConfig
+from deskfork.agent.models.built import Price
+from deskfork.core.errors import ConfigError, TaskError
 from deskfork.sandbox.base import SandboxProvider, TemplateFacts
 from deskfork.tasks.load import ALL, open_source, select
 from deskfork.tasks.schema import Task
@@ -14,37 +15,59 @@ from deskfork.tasks.solution import read_cells
 from deskfork.tasks.source import TaskSource
 from deskfork.trial.config import RunConfig
 from deskfork.trial.plan import TrialPlan
+from deskfork.trial.policies import with_script
 
 
 @dataclass(frozen=True)
 class Preparation:
     """What a run is going to do."""
 
-    agent: AgentConfig
+    agents: tuple[AgentConfig, ...]
     source: Path
     tasks: tuple[Task, ...]
     plans: tuple[TrialPlan, ...]
+    """In the order in which they begin: a run that is cut off has given each agent the same tasks as often."""
     skipped: dict[str, str]
     """Why a task is left out, by its id; only where `all` were asked for."""
 
 
 def prepare(config: RunConfig) -> Preparation:
-    """Read the tasks and check the agent.
+    """Read the tasks and check the agents.
 
     Raises:
-        ConfigError: The source, the agent or its model is unknown or unfit (TaskError: a task is).
+        ConfigError: The source, an agent or its model is unknown or unfit (TaskError: a task is), or what a model costs
+            is bounded and not known.
         InfraError: A local model could not be loaded.
     """
-    agent = parse_agent(config.agent, config.model)
     source = open_source(config.source)
+    tasks, skipped = _load(config, source)
+    cells = {task.id: _cells(task, source) for task in tasks if _has_oracle(config)}
+    indexes: dict[Path, dict[str, str]] = {}
+    given = {(task.id, agent.name): with_script(agent, task.id, indexes) for task in tasks for agent in config.agents}
+    prices: dict[str, Price | None] = {}
+    for agent in given.values():
+        if (known := agent.model_dump_json()) not in prices:
+            prices[known] = _price(agent, config)
+    keys = {task.id: setup_key(task) for task in tasks}
+
+    def plan(task: Task, named: AgentConfig, repeat: int) -> TrialPlan:
+        agent = given[task.id, named.name]
+        solution = cells[task.id] if isinstance(agent, OracleConfig) else None
+        return TrialPlan(task, agent, repeat, solution, keys[task.id], prices[agent.model_dump_json()])
+
+    plans = [plan(task, agent, n) for n in range(config.repeats) for task in tasks for agent in config.agents]
+    return Preparation(config.agents, source.path, tuple(tasks), tuple(plans), skipped)
+
+
+def _load(config: RunConfig, source: TaskSource) -> tuple[list[Task], dict[str, str]]:
     tasks: list[Task] = []
-    cells: dict[str, list[str] | None] = {}
     skipped: dict[str, str] = {}
     is_all = config.tasks.strip() == ALL
     for task_id in select(source, config.tasks, config.wording):
         try:
             task = source.load(task_id)
-            cells[task.id] = _cells(task, source) if isinstance(agent, OracleConfig) else None
+            if _has_oracle(config):
+                _cells(task, source)
             tasks.append(task)
         except TaskError as error:
             if not is_all:
@@ -52,11 +75,25 @@ def prepare(config: RunConfig) -> Preparation:
             skipped[task_id] = str(error)
     if not tasks:
         first = next(iter(skipped.values()), "it has none")
-        raise TaskError(f"no task of {source.path} can be run by agent '{config.agent}': {first}")
-    check_agent(agent)
-    keys = {task.id: setup_key(task) for task in tasks}
-    plans = [TrialPlan(task, agent, n, cells[task.id], keys[task.id]) for task in tasks for n in range(config.repeats)]
-    return Preparation(agent, source.path, tuple(tasks), tuple(plans), skipped)
+        names = ", ".join(f"'{agent.name}'" for agent in config.agents)
+        raise TaskError(f"no task of {source.path} can be run by agent {names}: {first}")
+    return tasks, skipped
+
+
+def _has_oracle(config: RunConfig) -> bool:
+    return any(isinstance(agent, OracleConfig) for agent in config.agents)
+
+
+def _price(agent: AgentConfig, config: RunConfig) -> Price | None:
+    price = check_agent(agent)
+    limits = (agent.limits if isinstance(agent, ModelAgentConfig) else None) or config.limits
+    if price is None and (limits.cost_usd is not None or config.budget.cost_usd is not None):
+        model = agent.model if isinstance(agent, ModelAgentConfig) else ""
+        raise ConfigError(
+            f"agent '{agent.name}': the price of model '{model}' is not known, so no limit or budget of cost can be"
+            " kept: bound its tokens instead"
+        )
+    return price
 
 
 def describe_templates(provider: SandboxProvider, tasks: tuple[Task, ...]) -> tuple[TemplateFacts, ...]:

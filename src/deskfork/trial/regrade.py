@@ -17,7 +17,6 @@ from deskfork.records.trial import TrialResult, Verdict
 from deskfork.tasks.load import open_source
 from deskfork.tasks.schema import Task
 from deskfork.tasks.source import TaskSource
-from deskfork.trial.config import RunConfig
 from deskfork.trial.lock import task_digest
 
 Gather = Callable[[Task, AttemptPaths, EvidenceIndex], tuple[EvidenceIndex, Path]]
@@ -104,9 +103,11 @@ def _regrade(
 
 
 def _source(paths: RunPaths) -> Path | None:
+    # Only the source, so that a run of an earlier version can be regraded as well.
     try:
-        return RunConfig.model_validate(yaml.safe_load(paths.config.read_text(encoding="utf-8"))).source
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        named = yaml.safe_load(paths.config.read_text(encoding="utf-8"))["source"]
+        return Path(named) if named is not None else None
+    except (OSError, ValueError, TypeError, LookupError, yaml.YAMLError) as error:
         raise ConfigError(f"{paths.config} cannot be read: {error}; a run is regraded by the tasks it names") from error
 
 

@@ -1,5 +1,6 @@
 """One trial: an attempt, and another where the first says nothing about the agent."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from deskfork.core.errors import InfraError
@@ -10,35 +11,52 @@ from deskfork.records.trial import TrialResult, TrialStatus
 from deskfork.trial.attempt import Attempt
 from deskfork.trial.plan import TrialEvent, TrialPlan, TrialSetting
 
-_RETRIED_PHASES = ("fork", "setup")
 
-
-def run_trial(plan: TrialPlan, setting: TrialSetting) -> TrialResult:
-    """Run one trial; every attempt leaves its own folder.
+def is_over(attempts: Sequence[TrialResult]) -> bool:
+    """Return whether a trial with these attempts, the earliest first, needs no further one.
 
     A fork or set-up that failed is tried once more: the agent had no part in it. A sandbox that died in one of the
     agent's own cells is tried once more as well; when it dies there again, the agent is taken to have destroyed it.
+    An attempt that was cancelled says nothing.
+    """
+    if not attempts or attempts[-1].status is TrialStatus.CANCELLED:
+        return False
+    if attempts[-1].status is TrialStatus.SANDBOX_LOST:
+        return _losses(attempts) > 1
+    return not _failed_early(attempts[-1]) or sum(map(_failed_early, attempts)) > 1
+
+
+def run_trial(plan: TrialPlan, setting: TrialSetting, earlier: Sequence[TrialResult] = ()) -> TrialResult:
+    """Run one trial until it is over; every attempt leaves its own folder.
+
+    Args:
+        plan: What to run.
+        setting: How.
+        earlier: The attempts that it had before the run was resumed.
 
     Returns:
         The last attempt, which is the one that counts.
     """
-    losses = failures = number = 0
+    attempts = list(earlier)
     while True:
-        attempt, result = _run_attempt(plan, setting, number, losses)
-        losses += result.status is TrialStatus.SANDBOX_LOST
-        is_early = result.status is TrialStatus.INFRA_ERROR and attempt.phase in _RETRIED_PHASES
-        failures += is_early
-        may_repeat = (result.status is TrialStatus.SANDBOX_LOST and losses == 1) or (is_early and failures == 1)
-        is_last = not may_repeat or setting.cancelled.is_set()
+        number = attempts[-1].attempt + 1 if attempts else 0
+        result = _run_attempt(plan, setting, number, _losses(attempts))
+        attempts.append(result)
+        is_last = is_over(attempts) or setting.cancelled.is_set() or bool(setting.ledger.spent())
         setting.notify(TrialEvent(plan, number, "ended", result.steps, result, is_last))
         if is_last:
             return result
-        number += 1
 
 
-def _run_attempt(
-    plan: TrialPlan, setting: TrialSetting, number: int, earlier_losses: int
-) -> tuple[Attempt, TrialResult]:
+def _losses(attempts: Sequence[TrialResult]) -> int:
+    return sum(attempt.status is TrialStatus.SANDBOX_LOST for attempt in attempts)
+
+
+def _failed_early(attempt: TrialResult) -> bool:
+    return attempt.status is TrialStatus.INFRA_ERROR and "agent" not in attempt.phases_s
+
+
+def _run_attempt(plan: TrialPlan, setting: TrialSetting, number: int, earlier_losses: int) -> TrialResult:
     attempt = Attempt(plan, setting, number, earlier_losses)
     paths = setting.paths.attempt(plan.task.id, plan.agent.name, plan.repeat, number)
     about: dict[str, Attribute] = {
@@ -52,7 +70,7 @@ def _run_attempt(
         current.set_attribute("deskfork.status", result.status.value)
         if result.score is not None:
             current.set_attribute("deskfork.score", result.score)
-    return attempt, result
+    return result
 
 
 def _record_attempt(attempt: Attempt, paths: AttemptPaths, setting: TrialSetting) -> TrialResult:

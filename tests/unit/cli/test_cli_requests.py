@@ -37,7 +37,7 @@ def test_a_run_is_one_json_object_that_show_repeats(deskfork: Command, source: P
 
 def test_a_resolved_configuration_runs_again(deskfork: Command, source: Path) -> None:
     first = deskfork(*fake_run(source, "--agent", "null", "--tasks", "easy", "--max-steps", "3", "--json")).json()
-    again = deskfork("run", "start", "--config", Path(first["run_dir"]) / "run.yaml", "--agent", "oracle", "--json")
+    again = deskfork("run", "start", Path(first["run_dir"]) / "run.yaml", "--agent", "oracle", "--json")
     assert [trial["score"] for trial in again.json()["trials"]] == [1.0]
     assert again.json()["run_dir"] != first["run_dir"]
     assert "steps: 3" in (Path(again.json()["run_dir"]) / "run.yaml").read_text()
@@ -75,7 +75,11 @@ def test_all_leaves_out_what_cannot_run_and_says_so(deskfork: Command, source: P
         (["--agent", "oracle", "--repeats", "0"], "repeats"),
         (["--agent", "oracle", "--max-steps", "-1"], "limits.steps"),
         (["--agent", "oracle", "--provider", "cloud"], "provider"),
-        (["--agent", "oracle", "--config", "/no/such.yaml"], "/no/such.yaml"),
+        (["--agent", "oracle", "/no/such.yaml"], "/no/such.yaml"),
+        (["--agent", "oracle", "--agent", "oracle"], "two agents"),
+        (["--agent", "oracle", "--parallel", "60000"], "parallel"),
+        (["--agent", "oracle", "--parallel", "many"], "parallel"),
+        (["--agent", "oracle", "--budget-tokens", "0"], "budget.tokens"),
         ([], "--agent"),
         (["--agent"], "--agent"),
         (["--agnet", "oracle"], "--agnet"),
@@ -96,15 +100,18 @@ def test_a_wrong_request_ends_in_one_sentence_and_starts_nothing(
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("agent: [", "no YAML"),
+        ("agents: [", "no YAML"),
         ("- a", "no keys"),
-        ("agent: oracle\nlimits: 3\n", "limits"),
+        ("agents: [oracle]\nlimits: 3\n", "limits"),
+        ("agents: oracle\n", "agents"),
+        ("agents: [null]\n", "quoted"),
+        ("agents: [oracle]\nagent: oracle\n", "agent"),
         ("agnt: oracle", "--agent"),
     ],
 )
 def test_a_broken_configuration_is_named(deskfork: Command, tmp_path: Path, text: str, named: str) -> None:
     (tmp_path / "run.yaml").write_text(text)
-    told = deskfork("run", "start", "--config", tmp_path / "run.yaml", "--max-steps", "2")
+    told = deskfork("run", "start", tmp_path / "run.yaml", "--max-steps", "2")
     assert (told.code, named in told.err, told.err.count("\n")) == (2, True, 1)
 
 

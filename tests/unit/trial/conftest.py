@@ -85,7 +85,7 @@ class Bench:
         return self.tmp / "sandboxes"
 
     def config(self, **given: object) -> RunConfig:
-        fixed = {"source": self.source, "out": self.tmp / "runs", "provider": "fake", "agent": "oracle"}
+        fixed = {"source": self.source, "out": self.tmp / "runs", "provider": "fake", "agents": ["oracle"]}
         return resolve_config(None, {**fixed, **given})
 
     def attempt_paths(self, event: TrialEvent) -> AttemptPaths:

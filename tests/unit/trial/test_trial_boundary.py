@@ -43,7 +43,7 @@ def test_a_solved_task_scores_1_and_leaves_every_record(bench: Any) -> None:
 
 
 def test_doing_nothing_scores_0_which_is_not_absent(bench: Any) -> None:
-    (result,) = bench.run(agent="null")
+    (result,) = bench.run(agents=["null"])
     assert (result.status, result.score, result.steps) == (TrialStatus.COMPLETED, 0.0, 0)
 
 
@@ -102,7 +102,7 @@ def test_an_agent_that_ends_its_kernel_is_the_one_that_did(bench: Any, add_task:
 
 @pytest.mark.usefixtures("script_task")
 def test_a_final_state_that_cannot_be_examined_gives_no_score(bench: Any) -> None:
-    (result,) = bench.run(FakeFaults(failing_examinations=1), tasks="script", agent="null")
+    (result,) = bench.run(FakeFaults(failing_examinations=1), tasks="script", agents=["null"])
     assert (result.attempt, result.status, result.score) == (0, TrialStatus.INFRA_ERROR, None)
     assert result.error.startswith("evaluate: ")
 

@@ -184,7 +184,8 @@ class MeteredModel(Model):  # type: ignore[misc]  # smolagents ships no types
             for name in names:
                 if count is not None:
                     note(name, count)
-        limit = self._budget.limits.tokens
+        limits = self._budget.limits
+        limit = f"${limits.cost_usd:g}" if limits.tokens is None and limits.cost_usd is not None else limits.tokens
         if limit is not None and reply.input_tokens is None and not reply.is_refusal:
             spec = self._built.spec
             raise InfraError(f"model '{spec}' does not tell its token usage, so the limit of {limit} cannot be kept")

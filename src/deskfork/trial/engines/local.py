@@ -14,7 +14,12 @@ _END_TIMEOUT_S = 8.0
 
 
 def run_jobs(
-    jobs: Sequence[Callable[[], T]], *, parallel: int, cancelled: threading.Event, on_cancel: Callable[[], None]
+    jobs: Sequence[Callable[[], T]],
+    *,
+    parallel: int,
+    may_begin: Callable[[], bool],
+    cancelled: threading.Event,
+    on_cancel: Callable[[], None],
 ) -> list[T]:
     """Run `jobs` and return what they returned, in the order of `jobs`.
 
@@ -23,7 +28,8 @@ def run_jobs(
     Args:
         jobs: Must not raise anything but KeyboardInterrupt.
         parallel: How many may run at the same time.
-        cancelled: Once set, no further job is started; those without a result are left out.
+        may_begin: Asked before each job; once it says no, none is started any more.
+        cancelled: Set on KeyboardInterrupt, and then no further job is started; those without a result are left out.
         on_cancel: Called on KeyboardInterrupt while threads are at work; makes most of them end soon. A thread that
             does not is left alone, and its job has no result.
     """
@@ -33,7 +39,7 @@ def run_jobs(
         waiting.put(number)
 
     def work() -> None:
-        while not cancelled.is_set():
+        while not cancelled.is_set() and may_begin():
             try:
                 number = waiting.get_nowait()
             except Empty:
