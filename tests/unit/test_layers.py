@@ -19,6 +19,7 @@ LAYERS = {
     "trial": 4,
     "report": 4,
     "bench": 4,
+    "viewer": 4,
     "cli": 5,
 }
 HOMES = {
