@@ -1,8 +1,9 @@
-"""A run's report as Markdown, for pages and pull requests."""
+"""Reports as Markdown, for pages and pull requests."""
 
 from collections.abc import Sequence
 
 from deskfork.report.aggregate import RunReport
+from deskfork.report.section import Section
 from deskfork.report.words import agent_sentence, notes_on, number, pair_rows, skipped_lines
 
 _MARKUP = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>#|~"})
@@ -34,6 +35,14 @@ def markdown_run(report: RunReport) -> str:
     parts += ["## Trials", _table(headers, trials)]
     if notes := [*notes_on(report.trials), *skipped_lines(report.skipped)]:
         parts += ["## Notes", _bullets(notes)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def markdown_sections(title: str, notes: Sequence[str], sections: Sequence[Section]) -> str:
+    """Return a report's tables under a title and what there is to say first."""
+    parts = [f"# {_text(title)}", _bullets(notes)]
+    for section in sections:
+        parts += [f"## {_text(section.title)}", _text(section.note), _table(section.headers, section.rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from deskfork.report.aggregate import RunReport
 from deskfork.report.pairs import PairReport
+from deskfork.report.section import Section
 from deskfork.report.trial import TrialReport
 from deskfork.report.words import agent_sentence, notes_on, number, pair_rows, skipped_lines
 
@@ -52,6 +53,15 @@ def render_run(report: RunReport) -> RenderableType:
             Text(f"{report.planned - len(report.trials)} of {report.planned} trials were never begun", "yellow")
         )
     parts.append(Text(f"records: {report.run_dir}", no_wrap=True, overflow="ignore"))
+    return Group(*parts)
+
+
+def render_sections(title: str, notes: Sequence[str], sections: Sequence[Section]) -> RenderableType:
+    """Return a report's tables under a title and what there is to say first."""
+    parts: list[RenderableType] = [Text(printable(title), "bold"), *(Text(printable(note), "yellow") for note in notes)]
+    for section in sections:
+        parts += [Text(), Text(printable(section.title), "bold cyan"), Text(printable(section.note), "dim")]
+        parts.append(make_table(section.headers, section.rows))
     return Group(*parts)
 
 

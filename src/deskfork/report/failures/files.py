@@ -12,19 +12,19 @@ _WORD = r"[A-Za-z_][\w.]*(?:\[[^\]\n]*\])?"
 _JOINED = r"(?:Path\([^()\n]*(?:\(\))?[^()\n]*\)|\([^()\n]*(?:\(\))?[^()\n]*\))(?:\s*/\s*" + _TEXT + ")*"
 _ARG = rf"(?:{_JOINED}|{_TEXT}|{_WORD})"
 _MODE = r"(?:mode\s*=\s*)?['\"]([rwaxbt+]+)['\"]"
-_ASSIGNED = re.compile(rf"^[ \t]*([A-Za-z_]\w*)[ \t]*=[ \t]*([^=\n][^\n]*{_TEXT}[^\n]*)$", re.MULTILINE)
-_OPEN = re.compile(rf"(?:(?<![\w.])|\b(?:io|codecs|gzip|bz2|lzma)\.)open\(\s*({_ARG})(?:\s*,\s*{_MODE})?")
+_ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=[ \t]*([^=\n'\"]*['\"][^\n]*)$", re.MULTILINE)
+_OPEN = re.compile(rf"(?:(?<![\w.])|(?<=io\.)|(?<=codecs\.)|(?<=gzip\.))open\(\s*({_ARG})(?:\s*,\s*{_MODE})?")
 _METHOD = re.compile(rf"({_JOINED}|[A-Za-z_]\w*)\.(read_text|read_bytes|write_text|write_bytes|open)\(\s*(?:{_MODE})?")
 _READ = re.compile(
-    r"\b(?:read_(?:csv|json|excel|parquet|pickle|table|feather|hdf|fwf)|loadtxt|genfromtxt|imread|nbformat\.read"
+    r"(?:read_(?:csv|json|excel|parquet|pickle|table|feather|hdf|fwf)|loadtxt|genfromtxt|imread|nbformat\.read"
     rf"|Image\.open|np\.load|joblib\.load)\(\s*({_ARG})"
 )
 _WRITE = re.compile(
     r"\.(?:to_(?:csv|json|excel|parquet|pickle|feather|hdf|stata)|savefig|savetxt|savez|save|imsave|imwrite)"
     rf"\(\s*({_ARG})"
 )
-_WRITE_SECOND = re.compile(rf"\b(?:nbformat\.write|joblib\.dump)\(\s*[^,()\n]+,\s*({_ARG})")
-_COPY = re.compile(rf"\b(?:shutil\.(?:copy|copy2|copyfile|move)|os\.(?:rename|replace))\(\s*({_ARG})\s*,\s*({_ARG})")
+_WRITE_SECOND = re.compile(rf"(?:nbformat\.write|joblib\.dump)\(\s*[^,()\n]+,\s*({_ARG})")
+_COPY = re.compile(rf"(?:shutil\.(?:copy|copy2|copyfile|move)|os\.(?:rename|replace))\(\s*({_ARG})\s*,\s*({_ARG})")
 _WRITEFILE = re.compile(r"^%%(?:writefile|file)[ \t]+(?:-a[ \t]+)?(\S+)[ \t]*\n(.*)\Z", re.DOTALL | re.MULTILINE)
 _LITERAL = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
 _LONG = re.compile(r"(\"\"\"|''')(.*?)\1", re.DOTALL)
@@ -38,6 +38,7 @@ _SHELL_CHANGE = re.compile(
     rf"\b(?:sed\s+(?:-\w+\s+)*-\w*i\w*|cp|mv)\s[^|;&\n]*?{_PLACE}[ \t]*(?=$|[|;&\n])", re.MULTILINE
 )
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.DOTALL | re.MULTILINE)
+_WRITING = frozenset("wax+")
 _HOMES = ("/home/user/Desktop/", "~/Desktop/", "$HOME/Desktop/", "./")
 
 
@@ -68,7 +69,8 @@ class FileWatch:
         self._named |= {name: path for name, value in _ASSIGNED.findall(code) if (path := _last_text(value))}
         if not (step.lines.get("file") or step.lines.get("shell")):
             return Touched()
-        return _merged([self._of_python(code), *map(_of_shell, _scripts(code))])
+        scripts = _scripts(code) if step.lines.get("shell") else ()
+        return _merged([self._of_python(code), *map(_of_shell, scripts)])
 
     def _of_act(self, act: object) -> Touched:
         given = act if isinstance(act, dict) else {}
@@ -84,17 +86,22 @@ class FileWatch:
 
     def _of_python(self, code: str) -> Touched:
         read = [self._path(arg) for arg in _READ.findall(code)]
-        written = [self._path(arg) for pattern in (_WRITE, _WRITE_SECOND) for arg in pattern.findall(code)]
-        for arg, mode in _OPEN.findall(code):
-            (written if set(mode) & set("wax+") else read).append(self._path(arg))
-        for receiver, method, mode in _METHOD.findall(code):
-            is_written = method.startswith("write") or (method == "open" and set(mode) & set("wax+"))
-            (written if is_written else read).append(self._path(receiver))
-        for source, target in _COPY.findall(code):
-            read.append(self._path(source))
-            written.append(self._path(target))
+        written = [self._path(arg) for arg in _WRITE.findall(code)]
+        # What is in most cells not there is looked for only where its name is: patterns are slow, and steps many.
+        if "nbformat" in code or "joblib" in code:
+            written += map(self._path, _WRITE_SECOND.findall(code))
+        if "open(" in code:
+            for arg, mode in _OPEN.findall(code):
+                (written if _writes(mode) else read).append(self._path(arg))
+        if "_text(" in code or "_bytes(" in code or ".open(" in code:
+            for receiver, method, mode in _METHOD.findall(code):
+                (written if method.startswith("write") or _writes(mode) else read).append(self._path(receiver))
+        if "shutil." in code or "os." in code:
+            for source, target in _COPY.findall(code):
+                read.append(self._path(source))
+                written.append(self._path(target))
         lines = max((_rows(text) for _, text in _LONG.findall(code)), default=1) if written else 0
-        if magic := _WRITEFILE.search(code):
+        if "%%" in code and (magic := _WRITEFILE.search(code)):
             written.append(_plain(magic[1]))
             lines = max(lines, _rows(magic[2]))
         return Touched(tuple(read), tuple(written), lines)
@@ -136,9 +143,14 @@ def _last_text(expression: str) -> str:
     return (found[-1][0] or found[-1][1]) if found else ""
 
 
+def _writes(mode: str) -> bool:
+    return not _WRITING.isdisjoint(mode)
+
+
 def _plain(path: str) -> str:
-    home = next((home for home in _HOMES if path.startswith(home)), "")
-    return path.removeprefix(home)
+    for home in _HOMES:
+        path = path.removeprefix(home)
+    return path
 
 
 def _rows(text: str) -> int:

@@ -150,5 +150,6 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     Source: Holm 1979; statsmodels' `multipletests`.
     """
     known = [p for p in p_values if p is not None]
-    corrected = iter(multipletests(known, method="holm")[1].tolist() if known else [])
+    # One alone needs no correction, and multipletests collects garbage each time, which takes long beside many records.
+    corrected = iter(multipletests(known, method="holm")[1].tolist() if len(known) > 1 else known)
     return [None if p is None else float(next(corrected)) for p in p_values]
