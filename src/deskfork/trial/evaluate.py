@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from deskfork.core.errors import GuestFileError
+from deskfork.core.errors import GuestFileError, SandboxError, TransportError
 from deskfork.evaluation.collect import Collection, needs_disk
 from deskfork.evaluation.evidence import EvidenceIndex
 from deskfork.evaluation.judge import judge
@@ -80,9 +80,17 @@ def gather_again(
 
 def _read_disk(collection: Collection, state: FinalState, provider: SandboxProvider) -> None:
     try:
-        guest = provider.examine(state)
+        guest = _examined(state, provider)
     except GuestFileError as error:
         collection.lose_disk(str(error))
         return
     with guest:
         collection.read_disk(guest)
+
+
+def _examined(state: FinalState, provider: SandboxProvider) -> Sandbox:
+    """Open a machine on the disk; one that is lost at its start is tried once more, which costs the state nothing."""
+    try:
+        return provider.examine(state)
+    except (SandboxError, TransportError):
+        return provider.examine(state)

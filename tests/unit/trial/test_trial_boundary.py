@@ -102,9 +102,15 @@ def test_an_agent_that_ends_its_kernel_is_the_one_that_did(bench: Any, add_task:
 
 @pytest.mark.usefixtures("script_task")
 def test_a_final_state_that_cannot_be_examined_gives_no_score(bench: Any) -> None:
-    (result,) = bench.run(FakeFaults(failing_examinations=1), tasks="script", agents=["null"])
-    assert (result.attempt, result.status, result.score) == (0, TrialStatus.INFRA_ERROR, None)
+    (result,) = bench.run(FakeFaults(failing_examinations=100), tasks="script", agents=["null"])
+    assert (result.status, result.score) == (TrialStatus.INFRA_ERROR, None)
     assert result.error.startswith("evaluate: ")
+
+
+@pytest.mark.usefixtures("script_task")
+def test_a_machine_lost_before_it_could_examine_a_final_state_is_tried_once_more(bench: Any) -> None:
+    (result,) = bench.run(FakeFaults(failing_examinations=1), tasks="script", agents=["null"])
+    assert (result.attempt, result.status, result.score) == (0, TrialStatus.COMPLETED, 0.0)
 
 
 def test_a_state_that_cannot_be_judged_gives_no_score_and_keeps_the_status(bench: Any, csv_task: Path) -> None:
