@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
-from deskfork.cli import agent, bench, image, run, sandbox, task, template
+from deskfork.cli import agent, bench, image, report, run, sandbox, task, template
 from deskfork.cli.doctor import doctor
 from deskfork.cli.errors import REQUEST_WRONG, exit_code, sentence
 from deskfork.cli.output import warn
@@ -25,6 +25,7 @@ app.add_typer(template.app, name="template")
 app.add_typer(task.app, name="task")
 app.add_typer(agent.app, name="agent")
 app.add_typer(run.app, name="run")
+app.add_typer(report.app, name="report")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(bench.app, name="bench")
 

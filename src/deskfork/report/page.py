@@ -25,6 +25,7 @@ _FIGURES = {
     "comparisons": (plots.difference_plot, "Differences of the agents' mean scores over tasks."),
     "phases": (plots.phase_plot, "Mean time of a trial by what it was spent on."),
     "actions": (plots.action_plot, "What the lines of code of successful and failed trials do."),
+    "gui_lines": (plots.ratio_plot, "One point a trial, moved a little up or down; curves are the logistic fits."),
 }
 
 
@@ -45,10 +46,11 @@ def render_page(report: Report, page: Path) -> str:
     )
     return template.render(
         report=report,
-        sections=[section for section in sections(report) if section.name not in ("self_report", "failure_modes")],
+        sections=sections(report),
         figures={name: (Markup(draw(report)), told) for name, (draw, told) in _FIGURES.items()},
-        ratios=Markup(plots.ratio_plot(report)),
-        matrices=[(agent.agent, _matrix(agent.self_report), agent.self_report) for agent in report.agents],
+        matrices=[
+            (each.agent, _matrix(each.self_report), each.self_report) for each in report.agents if not each.is_bound
+        ],
         modes=_modes(report),
         folders=folders,
         link=lambda trial: f"{folders[trial.run]}/{quote(trial.folder)}/",

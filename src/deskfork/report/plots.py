@@ -204,28 +204,23 @@ def _parts(agent: AgentSummary) -> dict[str, float]:
 def _draw_ratios(axes: Axes, report: Report, agents: Sequence[AgentSummary]) -> None:
     # Points are moved a little up and down, so that equal ones can be told apart; always alike.
     draw = random.Random(0)
-    grid = np.linspace(0, 1, 101)
-    colours = [*dict.fromkeys(CLASS_COLOURS.values())]
+    colours = list(CLASS_COLOURS.values())
+    most = 0.0
     for place, agent in enumerate(agents):
-        colour = colours[place % len(colours)]
         known = [
-            (100 * trial.gui_ratio, 100 * (trial.score >= 1.0) + draw.uniform(-4, 4))
+            (100 * trial.gui_ratio, 100 * (trial.score >= 1.0) + draw.uniform(-5, 5))
             for trial in report.trials
             if trial.agent == agent.agent and trial.gui_ratio is not None and trial.score is not None
         ]
-        axes.scatter(
-            [x for x, _ in known],
-            [y for _, y in known],
-            s=14,
-            color=colour,
-            alpha=0.45,
-            linewidths=0,
-            label=_label(agent.agent),
-            rasterized=len(known) > _MANY,
-        )
-        fit = agent.actions.fit
+        most = max(most, *(x for x, _ in known))
+        look: Any = {"color": colours[place % len(colours)], "alpha": 0.35, "linewidths": 0, "s": 14}
+        axes.scatter([x for x, _ in known], [y for _, y in known], rasterized=len(known) > _MANY, **look)
+    grid = np.linspace(0, most / 100 or 1, 101)
+    for place, agent in enumerate(agents):
+        fit, x, y = agent.actions.fit, np.array([]), np.array([])
         if fit.intercept is not None and fit.slope is not None:
-            axes.plot(100 * grid, 100 / (1 + np.exp(-fit.intercept - fit.slope * grid)), color=colour, linewidth=1.8)
+            x, y = 100 * grid, 100 / (1 + np.exp(-fit.intercept - fit.slope * grid))
+        axes.plot(x, y, color=colours[place % len(colours)], linewidth=2, label=_label(agent.agent))
     axes.set_xlabel("% of a trial's lines that drive the GUI")
     axes.set_yticks([0, 50, 100], ["failed", "50 %", "succeeded"])
     axes.grid(color=_GRID, linewidth=0.8)

@@ -15,7 +15,7 @@ from deskfork.report.figures_text import (
     spread_text,
     total_text,
 )
-from deskfork.report.model import AgentSummary, Comparison, GroupRate, Report
+from deskfork.report.model import AgentSummary, Comparison, GroupRate, Report, ReportedTrial
 from deskfork.report.section import Section
 from deskfork.report.statistics.logistic import LogisticFit
 from deskfork.report.words import number, short_id
@@ -25,7 +25,7 @@ def sections(report: Report) -> list[Section]:
     """Return a report's tables, all but the list of trials; those that would be empty are left out."""
     made = [
         _success(report), _absent(report), _passes(report), _comparisons(report), _effort(report), _phases(report),
-        _actions(report), _self_report(report), _failure_modes(report),
+        _actions(report), _gui_lines(report), _self_report(report), _failure_modes(report),
         _groups(report, "tag", "Success by tag", "Of the tasks' own tags.", lambda agent: agent.by_tag),
         _groups(report, "evaluator", "Success by evaluator", "By metric, of trials that got to their evaluation.",
                 lambda agent: agent.by_evaluator),
@@ -34,6 +34,12 @@ def sections(report: Report) -> list[Section]:
         _groups(report, "pair", "Success by pair", "Both wordings of a goal together.", lambda agent: agent.by_pair),
     ]  # fmt: skip
     return [section for section in made if section.rows]
+
+
+def headline(report: Report) -> str:
+    """Return what the report is on, in a line."""
+    runs = ", ".join(f"{run.run_id} ({run.label})" if len(report.runs) > 1 else run.run_id for run in report.runs)
+    return f"Report on {runs}: {len(report.trials)} trials of {len(report.agents)} agents"
 
 
 def trial_section(report: Report) -> Section:
@@ -100,8 +106,8 @@ def _comparisons(report: Report) -> Section:
         "Differences of the mean score over tasks, first less second, with a 95 % interval from a bootstrap that draws"
         " pairs of wordings whole. Wilcoxon: signed ranks of the tasks' means, with the matched-pairs rank-biserial"
         " correlation r. McNemar: exact, on trials of the same task and repeat, with Cohen's h; then the trials that"
-        " only the first, and only the second, succeeded in. p is Holm-corrected for the number of comparisons. Tasks and"
-        " pairs of trials that one of both has no score for are dropped."
+        " only the first, and only the second, succeeded in. p is Holm-corrected for the number of comparisons. Tasks"
+        " and pairs of trials that one of both has no score for are dropped."
     )
     headers = ("agents", "verdict", "tasks", "mean scores", "difference [95 %]", "Wilcoxon", "McNemar")
     return Section("comparisons", "Comparisons", note, headers, tuple(map(_comparison, report.comparisons)))
@@ -152,32 +158,37 @@ def _phases(report: Report) -> Section:
 
 def _actions(report: Report) -> Section:
     rows = [row for agent in report.agents for row in _action_rows(agent)]
-    note = (
-        "Shares of all steps, and of all lines of code, by what they do. The fit is of success on a trial's share of"
-        " GUI lines; its slope is the change of the log-odds from no GUI line to nothing else."
-    )
-    headers = ("agent", "trials that", "steps", "lines", "GUI lines, median", "logistic fit")
-    return Section("actions", "Actions", note, headers, tuple(rows))
+    note = "Shares of all steps, and of all lines of code, by what they do, in trials that succeeded and that failed."
+    return Section("actions", "Actions", note, ("agent", "trials that", "steps", "lines"), tuple(rows))
 
 
 def _action_rows(agent: AgentSummary) -> list[tuple[str, ...]]:
     mix = agent.actions
-    outcomes = [
-        ("succeeded", mix.steps_success, mix.lines_success, mix.gui_ratio_success, fit_text(mix.fit)),
-        ("failed", mix.steps_failure, mix.lines_failure, mix.gui_ratio_failure, ""),
-    ]
-    return [
-        (agent.agent, which, _mix(steps), _mix(lines), percent(ratio), fit)
-        for which, steps, lines, ratio, fit in outcomes
-        if steps or lines
-    ]
+    outcomes = [("succeeded", mix.steps_success, mix.lines_success), ("failed", mix.steps_failure, mix.lines_failure)]
+    return [(agent.agent, which, _mix(steps), _mix(lines)) for which, steps, lines in outcomes if steps or lines]
 
 
-def fit_text(fit: LogisticFit) -> str:
-    """Return a fit in a line, or why there is none."""
-    if fit.outcome != "fitted":
-        return f"none: {fit.outcome}"
-    return f"slope {signed(fit.slope, 2)} {interval_text(fit.slope_low, fit.slope_high)}, p {p_text(fit.p)}"
+def _gui_lines(report: Report) -> Section:
+    rows = [
+        (agent.agent, str(mix.fit.trials), percent(mix.gui_ratio_success), percent(mix.gui_ratio_failure),
+         *_fit(mix.fit))
+        for agent in report.agents
+        for mix in [agent.actions]
+        if mix.fit.trials
+    ]  # fmt: skip
+    note = (
+        "The share of a trial's lines that drive the GUI: medians, and a logistic fit of success on it. The slope is"
+        " the change of the log-odds from no GUI line to nothing else, with its Wald interval and test."
+    )
+    headers = ("agent", "trials", "median, succeeded", "median, failed", "slope [95 %]", "p", "pseudo R2")
+    return Section("gui_lines", "GUI lines and success", note, headers, tuple(rows))
+
+
+def _fit(fit: LogisticFit) -> tuple[str, str, str]:
+    if fit.slope is None:
+        return f"no fit: {fit.outcome}", NOTHING, NOTHING
+    slope = f"{signed(fit.slope, 2)} [{signed(fit.slope_low, 2)}, {signed(fit.slope_high, 2)}]"
+    return slope, p_text(fit.p), number(fit.pseudo_r2)
 
 
 def _mix(counts: dict[str, int]) -> str:
@@ -203,16 +214,23 @@ def _self_report(report: Report) -> Section:
 def _failure_modes(report: Report) -> Section:
     agents = [agent for agent in report.agents if agent.failure_modes]
     modes = {(agent.agent, mode.rule): mode for agent in agents for mode in agent.failure_modes}
+    shown = {rule: trial for trial in reversed(report.trials) for rule in trial.failure_modes}
     rows = [
         (rule.title, rule.meaning, rule.source,
-         *(f"{mode.failures} / {mode.successes} / {mode.absent}" if mode else NOTHING for mode in found))
+         *(f"{mode.failures} / {mode.successes} / {mode.absent}" if mode else NOTHING for mode in found),
+         _where(shown[rule.name], rule.name))
         for rule in RULES
         for found in [[modes.get((agent.agent, rule.name)) for agent in agents]]
         if any(found)
     ]  # fmt: skip
-    note = "Trials for which a rule holds: failed / succeeded / without a score."
-    headers = ("failure mode", "when", "after", *(agent.agent for agent in agents))
+    note = "Trials for which a rule holds: failed / succeeded / without a score; and a step that shows it, from 1."
+    headers = ("failure mode", "when", "after", *(agent.agent for agent in agents), "for example")
     return Section("failure_modes", "Failure modes", note, headers, tuple(rows))
+
+
+def _where(trial: ReportedTrial, rule: str) -> str:
+    step = trial.failure_modes[rule]
+    return f"{short_id(trial.task)} {trial.agent} #{trial.repeat}" + (f" step {step}" if step else "")
 
 
 def _groups(

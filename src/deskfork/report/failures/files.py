@@ -9,7 +9,8 @@ from deskfork.report.failures.deeds import structured_acts
 
 _TEXT = r"[rbfuRBFU]{0,2}(?:'[^'\n]*'|\"[^\"\n]*\")"
 _WORD = r"[A-Za-z_][\w.]*(?:\[[^\]\n]*\])?"
-_JOINED = r"(?:Path\([^()\n]*(?:\(\))?[^()\n]*\)|\([^()\n]*(?:\(\))?[^()\n]*\))(?:\s*/\s*" + _TEXT + ")*"
+_BASE = r"(?:Path\([^()\n]*(?:\(\))?[^()\n]*\)|Path\.(?:home|cwd)\(\)|\([^()\n]*(?:\(\))?[^()\n]*\)|[A-Za-z_]\w*)"
+_JOINED = rf"(?:{_BASE}(?:\s*/\s*{_TEXT})+|Path\([^()\n]*(?:\(\))?[^()\n]*\)|\([^()\n]*(?:\(\))?[^()\n]*\))"
 _ARG = rf"(?:{_JOINED}|{_TEXT}|{_WORD})"
 _MODE = r"(?:mode\s*=\s*)?['\"]([rwaxbt+]+)['\"]"
 _ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=[ \t]*([^=\n'\"]*['\"][^\n]*)$", re.MULTILINE)

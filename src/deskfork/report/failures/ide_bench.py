@@ -86,7 +86,7 @@ def no_successful_edit(played: Played) -> list[Evidence]:
     edits = [turn for turn in played.turns if turn.touched.written]
     if not edits or not all(turn.has_failed for turn in edits):
         return []
-    return [Evidence(edits[-1].number, f"{_counted(len(edits), 'step')} that were to write a file")]
+    return [Evidence(edits[-1].number, f"{_counted(len(edits), 'edit')} tried")]
 
 
 def tool_call_failures(played: Played) -> list[Evidence]:
