@@ -110,7 +110,7 @@ def test_a_final_state_that_cannot_be_examined_gives_no_score(bench: Any) -> Non
 @pytest.mark.usefixtures("script_task")
 def test_a_machine_lost_before_it_could_examine_a_final_state_is_tried_once_more(bench: Any) -> None:
     (result,) = bench.run(FakeFaults(failing_examinations=1), tasks="script", agents=["null"])
-    assert (result.attempt, result.status, result.score) == (0, TrialStatus.COMPLETED, 0.0)
+    assert (result.attempt, result.status, result.score) == (0, TrialStatus.COMPLETED, 1.0)
 
 
 def test_a_state_that_cannot_be_judged_gives_no_score_and_keeps_the_status(bench: Any, csv_task: Path) -> None:
