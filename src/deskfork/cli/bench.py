@@ -93,6 +93,28 @@ def agents(
     )
 
 
+@app.command("run")
+def run(json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Measure what scheduling 1,000 trials and resuming a run of 10,000 cost; no machine is started."""
+    from deskfork.bench.runs import bench_runs
+    from deskfork.cli.bench_runs import CommandRuns
+
+    with progress_log() as say:
+        found = bench_runs(CommandRuns(), say)
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    reach = [
+        [f"scheduling and recording {found.trials} trials, ms each", "10", f"{found.own_ms_per_trial:g}"],
+        ["with what the fake provider does, ms each", "", f"{found.whole_ms_per_trial:g}"],
+        ["memory at its highest, MiB", "300", f"{found.memory_mib:g}"],
+        ["memory grown from the 100th trial on, MiB", "", f"{found.memory_growth_mib:g}"],
+        [f"resuming a run of {found.finished_trials} finished trials, s", "2", f"{found.resume_s.median:g}"],
+        ["summing it up, s", "10", f"{found.report_s.median:g}"],
+    ]
+    print_table(["figure", "at most", "measured"], reach)
+
+
 def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 

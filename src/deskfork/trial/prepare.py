@@ -1,6 +1,6 @@
 """Everything that can be found wrong with a run before its first machine is started."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deskfork.agent.build import check_agent
@@ -43,19 +43,17 @@ def prepare(config: RunConfig) -> Preparation:
     tasks, skipped = _load(config, source)
     cells = {task.id: _cells(task, source) for task in tasks if _has_oracle(config)}
     indexes: dict[Path, dict[str, str]] = {}
-    given = {(task.id, agent.name): with_script(agent, task.id, indexes) for task in tasks for agent in config.agents}
     prices: dict[str, Price | None] = {}
-    for agent in given.values():
-        if (known := agent.model_dump_json()) not in prices:
-            prices[known] = _price(agent, config)
-    keys = {task.id: setup_key(task) for task in tasks}
-
-    def plan(task: Task, named: AgentConfig, repeat: int) -> TrialPlan:
-        agent = given[task.id, named.name]
-        solution = cells[task.id] if isinstance(agent, OracleConfig) else None
-        return TrialPlan(task, agent, repeat, solution, keys[task.id], prices[agent.model_dump_json()])
-
-    plans = [plan(task, agent, n) for n in range(config.repeats) for task in tasks for agent in config.agents]
+    once: list[TrialPlan] = []
+    for task in tasks:
+        key = setup_key(task)
+        for named in config.agents:
+            agent = with_script(named, task.id, indexes)
+            if (known := agent.model_dump_json()) not in prices:
+                prices[known] = _price(agent, config)
+            solution = cells[task.id] if isinstance(agent, OracleConfig) else None
+            once.append(TrialPlan(task, agent, 0, solution, key, prices[known]))
+    plans = (replace(plan, repeat=repeat) for repeat in range(config.repeats) for plan in once)
     return Preparation(config.agents, source.path, tuple(tasks), tuple(plans), skipped)
 
 

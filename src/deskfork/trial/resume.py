@@ -11,6 +11,7 @@ from deskfork.core.config import cache_dir
 from deskfork.core.errors import ConfigError, InfraError
 from deskfork.records.claim import claimed
 from deskfork.records.lock import RunLock
+from deskfork.records.paths import folder_name
 from deskfork.records.reader import AttemptRecord, RunRecords, find_run, read_run, read_trajectory
 from deskfork.records.sums import actions_of, lines_of, tokens_of
 from deskfork.records.trial import TrialResult, TrialStatus, Verdict
@@ -96,11 +97,12 @@ def _attempts(
     records: RunRecords, plans: Mapping[tuple[str, str, int], TrialPlan]
 ) -> dict[tuple[str, str, int], Sequence[TrialResult]]:
     """Return the results of all attempts by trial; those that were cut off get one."""
-    # The name of an attempt's folder is all that is known of one that was cut off.
-    by_folder = {records.paths.attempt(*key, 0).root.parent: plan for key, plan in plans.items()}
     found = defaultdict[tuple[str, str, int], list[TrialResult]](list)
+    # The names of its folders are all that is known of an attempt that was cut off.
+    names = {(folder_name(task), folder_name(agent), n): plan for (task, agent, n), plan in plans.items()}
     for record in records.attempts:
-        plan = by_folder.get(record.paths.root.parent)
+        known = names if record.result is None else plans
+        plan = known.get((record.task, record.agent, record.repeat))
         if plan is None:
             raise ConfigError(f"{record.paths.root} is of no trial of this run; move it out of the run directory")
         found[plan.key].append(record.result or _close(record, plan, records.lock))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -16,7 +16,7 @@ from deskfork.core.tracing import current_context, span
 from deskfork.records.claim import claimed
 from deskfork.records.lock import RunLock
 from deskfork.records.paths import RunPaths, create_run
-from deskfork.records.trial import TrialResult
+from deskfork.records.trial import TrialResult, TrialStatus
 from deskfork.sandbox.base import SandboxProvider, TemplateFacts
 from deskfork.sandbox.open import open_provider
 from deskfork.trial.budget import RunLedger
@@ -64,8 +64,8 @@ class RunSummary:
 
     @property
     def not_begun(self) -> int:
-        """How many trials never began."""
-        return self.planned - len(self.results)
+        """How many trials never began, or were cut off before the run was resumed and not begun again."""
+        return self.planned - sum(result.status is not TrialStatus.CANCELLED for result in self.results)
 
 
 def start_run(
@@ -168,8 +168,8 @@ def carry_out(
     last = {key: attempts[-1] for key, attempts in earlier.items() if attempts}
     last |= {(result.task, result.agent, result.repeat): result for result in results}
     counting = tuple(last[plan.key] for plan in prepared.plans if plan.key in last)
-    reached = ledger.spent() if len(counting) < len(prepared.plans) else ""
-    return RunSummary(paths.root, counting, len(prepared.plans), prepared.skipped, stop.signal_number, reached)
+    summary = RunSummary(paths.root, counting, len(prepared.plans), prepared.skipped, stop.signal_number)
+    return replace(summary, budget_reached=ledger.spent()) if summary.not_begun else summary
 
 
 def _ledger(config: RunConfig, earlier: Attempts) -> RunLedger:
