@@ -11,6 +11,7 @@ from deskfork.cli import run_options as option
 from deskfork.cli.errors import INFRASTRUCTURE_FAILED, signal_exit_code
 from deskfork.cli.output import print_json, print_line, print_rendered, warn
 from deskfork.cli.run_options import Json
+from deskfork.cli.run_view import view
 from deskfork.cli.verdicts import render_regraded
 from deskfork.records.reader import read_run
 from deskfork.records.trial import TrialStatus
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run agents on tasks, and show what came of it.", no_args_is_help=True)
 RunDir = Annotated[Path, typer.Argument(help="A run's directory.")]
+app.command("view")(view)
 
 
 @app.command("start")

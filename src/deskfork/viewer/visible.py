@@ -4,8 +4,8 @@ import re
 import unicodedata
 
 _SHOWN_CODES = re.compile(
-    # Unicode's control and format characters and separators of lines: they hide, join or reorder what is beside them. Tab
-    # and line end stay, and the two joiners, which scripts need.
+    # Unicode's control and format characters and separators of lines: they hide, join or reorder what is beside them.
+    # Tab and line end stay, and the two joiners, which scripts need.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
