@@ -8,14 +8,20 @@ from deskfork.records.trajectory import StepRecord
 from deskfork.report.failures.deeds import structured_acts
 
 _TEXT = r"[rbfuRBFU]{0,2}(?:'[^'\n]*'|\"[^\"\n]*\")"
-_WORD = r"[A-Za-z_][\w.]*(?:\[[^\]\n]*\])?"
-_BASE = r"(?:Path\([^()\n]*(?:\(\))?[^()\n]*\)|Path\.(?:home|cwd)\(\)|\([^()\n]*(?:\(\))?[^()\n]*\)|[A-Za-z_]\w*)"
-_JOINED = rf"(?:{_BASE}(?:\s*/\s*{_TEXT})+|Path\([^()\n]*(?:\(\))?[^()\n]*\)|\([^()\n]*(?:\(\))?[^()\n]*\))"
+_WORD = r"(?<!\w)[A-Za-z_][\w.]*(?:\[[^\]\n]*\])?"
+# A pair of brackets with one empty pair in it at most; written so that nothing can be matched in two ways.
+_BRACKETS = r"\([^()\n]*(?:\(\)[^()\n]*)?\)"
+_JOINED = (
+    rf"(?:(?:Path{_BRACKETS}|Path\.(?:home|cwd)\(\)|{_BRACKETS}|(?<!\w)[A-Za-z_]\w*)(?:\s*/\s*{_TEXT})+"
+    rf"|(?:Path)?{_BRACKETS})"
+)
 _ARG = rf"(?:{_JOINED}|{_TEXT}|{_WORD})"
 _MODE = r"(?:mode\s*=\s*)?['\"]([rwaxbt+]+)['\"]"
 _ASSIGNED = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*=[ \t]*([^=\n'\"]*['\"][^\n]*)$", re.MULTILINE)
 _OPEN = re.compile(rf"(?:(?<![\w.])|(?<=io\.)|(?<=codecs\.)|(?<=gzip\.))open\(\s*({_ARG})(?:\s*,\s*{_MODE})?")
-_METHOD = re.compile(rf"({_JOINED}|[A-Za-z_]\w*)\.(read_text|read_bytes|write_text|write_bytes|open)\(\s*(?:{_MODE})?")
+_METHOD = re.compile(
+    rf"({_JOINED}|(?<!\w)[A-Za-z_]\w*)\.(read_text|read_bytes|write_text|write_bytes|open)\(\s*(?:{_MODE})?"
+)
 _READ = re.compile(
     r"(?:read_(?:csv|json|excel|parquet|pickle|table|feather|hdf|fwf)|loadtxt|genfromtxt|imread|nbformat\.read"
     rf"|Image\.open|np\.load|joblib\.load)\(\s*({_ARG})"
@@ -35,10 +41,10 @@ _SHELL_CALL = re.compile(r"^.*\b(?:os\.(?:system|popen)|subprocess\.\w+|Popen|ch
 _PLACE = r"([\w./~+-]+)"
 _SHELL_READ = re.compile(rf"\b(?:cat|head|tail|less|more|nl)\s+(?:-\S+\s+(?:\d+\s+)?)*{_PLACE}")
 _SHELL_WRITE = re.compile(rf"(?<![0-9&<>=-])>>?\s*(?!&|/dev/){_PLACE}|\btee\s+(?:-a\s+)?{_PLACE}")
-_SHELL_CHANGE = re.compile(
-    rf"\b(?:sed\s+(?:-\w+\s+)*-\w*i\w*|cp|mv)\s[^|;&\n]*?{_PLACE}[ \t]*(?=$|[|;&\n])", re.MULTILINE
-)
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^\s*\1\s*$", re.DOTALL | re.MULTILINE)
+_HEREDOC = re.compile(r"<<-?[ \t]*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_COMMAND_ENDS = re.compile(r"[|;&\n]+")
+_CHARS = 20_000
+"""Of a step's code that is looked at; patterns take longer than the text grows, and a model may write any."""
 _WRITING = frozenset("wax+")
 _HOMES = ("/home/user/Desktop/", "~/Desktop/", "$HOME/Desktop/", "./")
 
@@ -62,11 +68,9 @@ class FileWatch:
 
     def touched(self, step: StepRecord) -> Touched:
         """Return the files of the next step."""
-        code = step.code
-        if not code:
-            return Touched()
-        if acts := structured_acts(code):
+        if acts := structured_acts(step.code):
             return _merged([self._of_act(act) for act in acts])
+        code = (step.code or "")[:_CHARS]
         self._named |= {name: path for name, value in _ASSIGNED.findall(code) if (path := _last_text(value))}
         if not (step.lines.get("file") or step.lines.get("shell")):
             return Touched()
@@ -77,7 +81,7 @@ class FileWatch:
         given = act if isinstance(act, dict) else {}
         path, name = str(given.get("path", "")), given.get("act")
         if name == "bash":
-            return _of_shell(str(given.get("command", "")))
+            return _of_shell(str(given.get("command", ""))[:_CHARS])
         if name == "view":
             return Touched(read=(_plain(path),))
         if name in ("create", "str_replace", "insert"):
@@ -125,9 +129,20 @@ def _of_shell(script: str) -> Touched:
     # What follows the mark on its line, such as the redirection, was cut off with the text.
     heads = "\n".join(row for row in script.split("\n") if "<<" in row)
     written = [path for found in _SHELL_WRITE.findall(f"{bare}\n{heads}") for path in found if path]
-    written += _SHELL_CHANGE.findall(bare)
+    written += _changed(bare)
     lines = max((_rows(text) for _, text in _HEREDOC.findall(script)), default=1) if written else 0
     return Touched(tuple(map(_plain, _SHELL_READ.findall(bare))), tuple(map(_plain, written)), lines)
+
+
+def _changed(script: str) -> Iterator[str]:
+    """Yield what cp, mv and sed -i leave changed: the last word of their commands."""
+    for command in _COMMAND_ENDS.split(script):
+        words = [word for word in command.split() if ">" not in word]
+        if len(words) < 3:
+            continue
+        in_place = words[0] == "sed" and any(word.startswith("-") and "i" in word for word in words[1:])
+        if in_place or words[0] in ("cp", "mv"):
+            yield words[-1]
 
 
 def _merged(parts: list[Touched]) -> Touched:
