@@ -1,13 +1,17 @@
 """Guards `report show` and `report compare`: exit codes, JSON, the page, and what other commands wait for."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
+NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "run_report.ipynb"
 Command = Callable[..., Any]
 
 
@@ -59,3 +63,14 @@ def test_no_other_command_waits_for_the_statistics() -> None:
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60
     ).stdout
     assert not {"scipy", "statsmodels", "matplotlib", "pandas", "jinja2"} & set(names.split())
+
+
+def test_the_notebook_redraws_the_figures(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESKFORK_RUNS", os.pathsep.join(map(str, runs)))
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    assert all(not cell.get("outputs") for cell in notebook.cells), "it is kept without outputs"
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    pictures = [
+        output for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
+    ]
+    assert len(pictures) == 4
