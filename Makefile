@@ -5,6 +5,7 @@ demo: setup
 	scripts/demo.sh
 
 test: setup lint
+	scripts/setup.sh browser
 	DESKFORK_REQUIRED_PROVIDERS="qemu $$(scripts/has-docker.sh && echo docker)" .venv/bin/pytest -rs
 
 # All tasks of Spider2-V with each provider, where `test` takes a third of them.

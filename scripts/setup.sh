@@ -4,6 +4,7 @@
 #
 #   scripts/setup.sh            everything
 #   scripts/setup.sh python     the Python environment alone
+#   scripts/setup.sh browser    the browser that tests look at pages with
 #
 # DESKFORK_NO_DOCKER=1   leave Docker alone; sandboxes are then plain processes
 # DESKFORK_CACHE=DIR     where images and templates are kept (default: ~/.cache/deskfork)
@@ -118,6 +119,14 @@ install_packages() {
     has_python || fail "Python 3.11 or newer is needed; python3 is $(python3 --version 2>&1)"
 }
 
+install_browser() {
+    if has chromium || has google-chrome; then return; fi
+    may_install || fail "a browser is missing, and this user may not install any. As root: apt-get install chromium"
+    say "installing chromium"
+    apt_get update
+    apt_get install --no-install-recommends chromium
+}
+
 docker_answers() { scripts/has-docker.sh; }
 
 start_docker() {
@@ -192,6 +201,9 @@ case "${1:-all}" in
     python)
         install_python
         ;;
+    browser)
+        install_browser
+        ;;
     all)
         install_packages
         install_python
@@ -200,6 +212,6 @@ case "${1:-all}" in
         say "ready (providers: ${PROVIDERS[*]})"
         ;;
     *)
-        fail "no part '$1' (parts: all, python)"
+        fail "no part '$1' (parts: all, python, browser)"
         ;;
 esac

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from browser import Page, chromium, find_chromium
 from deskfork.sandbox.base import SandboxProvider
 from deskfork.sandbox.provider import VmProvider
 
@@ -83,3 +84,26 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in running:
         process.kill()
         process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """One browser for all tests of a module; skips where there is none, but not where the tests must be complete."""
+    if find_chromium() is None:
+        reason = "no Chromium is installed (Debian package: chromium)"
+        if os.environ.get("DESKFORK_REQUIRED_PROVIDERS"):  # as `make test` sets it: nothing may be left out
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with chromium(tmp_path_factory.mktemp("browser")) as page:
+        page.resize(1280, 800)
+        yield page
+
+
+@pytest.fixture
+def page(browser: Page) -> Iterator[Page]:
+    """The browser, which must have had nothing to complain of afterwards."""
+    yield browser
+    found = browser.run("window.violations"), list(browser.complaints), list(browser.dialogs)
+    browser.open("about:blank")
+    browser.complaints.clear()
+    assert found == ([], [], [])

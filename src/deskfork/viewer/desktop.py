@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from deskfork.core.errors import ConfigError
 from deskfork.records.paths import AttemptPaths
@@ -43,4 +44,7 @@ class LiveDesktops:
                 raise ConfigError(
                     f"sandbox {sandbox_id or '(none yet)'} has no screen on this machine to be shown live"
                 )
-            return f"{open_view(sandboxes_dir(self._cache_dir) / sandbox_id)}&view_only=true"
+            page = urlsplit(open_view(sandboxes_dir(self._cache_dir) / sandbox_id))
+        # noVNC's plain page: the other has a menu in which it can be made to take keys and clicks.
+        query = {"path": parse_qs(page.query)["path"][0], "scale": "true", "view_only": "true"}
+        return f"{page.scheme}://{page.netloc}/vnc_lite.html?{urlencode(query)}"

@@ -45,6 +45,8 @@ class _Attempt:
     sandbox: str = ""
     read_bytes: int = 0
     """Of the trajectory, lines counted."""
+    result_ns: int = 0
+    """When the result that the row tells of was written."""
 
 
 class RunIndex:
@@ -108,6 +110,13 @@ class RunIndex:
             raise ConfigError("this run has no such trial")
         return found.row, found.paths, found.sandbox
 
+    def look_again(self, keys: list[str]) -> None:
+        """Read results again that have been written anew, as by `run regrade --apply`."""
+        with self._reading:
+            for attempt in (self._attempts[key] for key in keys):
+                if attempt.row.state == "ended" and attempt.result_ns != _changed_ns(attempt.paths.result):
+                    attempt.row = self._read(attempt, None)
+
     def siblings(self, key: str) -> list[str]:
         """Return the keys of all attempts at the same trial, in order."""
         with self._reading:
@@ -163,6 +172,7 @@ class RunIndex:
     def _read(self, attempt: _Attempt, owned: float | None) -> TrialRow:
         try:
             if attempt.paths.result.exists():
+                attempt.result_ns = _changed_ns(attempt.paths.result)
                 result = TrialResult.model_validate_json(attempt.paths.result.read_bytes())
                 attempt.sandbox = result.sandbox
                 return ended_row(attempt.row.key, result, 1)
@@ -182,7 +192,7 @@ class RunIndex:
         except OSError:
             added = b""
         attempt.read_bytes += len(added)
-        changed = max(_changed_at(place) for place in (paths.trajectory, paths.logs / "trial.log", paths.root))
+        changed = max(_changed_ns(place) for place in (paths.trajectory, paths.logs / "trial.log", paths.root)) / 1e9
         # What an earlier process left behind is not at work, even where another has taken up the run since.
         is_last = self._trials[attempt.trial][-1] is attempt
         state = "running" if owned is not None and changed >= owned - 1.0 and is_last else "unfinished"
@@ -200,11 +210,11 @@ def _key(folder: Path) -> str:
     return "/".join(folder.parts[-4:])
 
 
-def _changed_at(place: Path) -> float:
+def _changed_ns(place: Path) -> int:
     try:
-        return place.stat().st_mtime
+        return place.stat().st_mtime_ns
     except OSError:
-        return 0.0
+        return 0
 
 
 def _why(error: OSError | ValidationError) -> str:

@@ -60,15 +60,17 @@ class ViewedRun:
     def table(self, choice: Choice, offset: int, limit: int) -> TablePage:
         """Return some of the rows that are chosen."""
         version = self._index.refresh()
+        first, end = max(0, offset), max(0, offset) + min(max(1, limit), MAX_PAGE)
+        self._index.look_again([row.key for row in choice.of_rows(self._index.rows())[first:end]])
         rows = self._index.rows()
         chosen = choice.of_rows(rows)
         return TablePage(
             run=one_line(self.id),
             provider=one_line(self._index.lock.provider) if self._index.lock else "",
-            rows=chosen[max(0, offset) : max(0, offset) + min(max(1, limit), MAX_PAGE)],
+            rows=chosen[first:end],
             matching=len(chosen),
             trials=len(rows),
-            offset=max(0, offset),
+            offset=first,
             states=dict(sorted(Counter(row.status for row in rows).items())),
             agents=sum_up(rows),
             version=version,
@@ -86,6 +88,8 @@ class ViewedRun:
             ConfigError: There is no such attempt, or its trajectory cannot be read.
         """
         self._index.refresh()
+        self._index.attempt(key)
+        self._index.look_again([key])
         row, paths, sandbox = self._index.attempt(key)
         heads = self._steps_of(key).refresh()
         ending = read_ending(paths)

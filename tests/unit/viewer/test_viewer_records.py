@@ -214,6 +214,16 @@ def test_trials_are_chosen_sorted_and_paged(tmp_path: Path) -> None:
         Choice.of({"sort": "__class__"})
 
 
+def test_a_verdict_that_was_given_anew_is_shown(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    paths = record(run, "t", "oracle", [], make_result("t", "oracle", score=0.0))
+    viewed = ViewedRun(run.root)
+    assert [row.score for row in viewed.table(ALL, 0, 10).rows] == [0.0]
+    paths.result.write_text(make_result("t", "oracle", score=1.0).model_dump_json())
+    assert [row.score for row in viewed.table(ALL, 0, 10).rows] == [1.0]
+    assert viewed.trial(key_of(paths), ALL).row.score == 1.0
+
+
 def test_means_are_over_the_scored(tmp_path: Path) -> None:
     sums = {found.agent: found for found in ViewedRun(varied_run(tmp_path / "run").root).table(ALL, 0, 1).agents}
     assert (sums["code+gui"].trials, sums["code+gui"].scored, sums["code+gui"].mean_score) == (2, 1, 1.0)

@@ -115,20 +115,27 @@ function showHeads() {
 function showRows() {
   selected = Math.min(selected, Math.max(0, page.rows.length - 1));
   const hadFocus = $("rows").contains(document.activeElement);
-  $("rows").replaceChildren(...page.rows.map((row, place) => showRow(row, place)));
-  if (hadFocus) select(selected);
+  const old = new Map([...$("rows").children].map((row) => [row.said, row]));
+  // Rows of which nothing has changed stay as they are, with what the reader has marked in them.
+  const made = page.rows.map((row) => old.get(saidBy(row)) ?? showRow(row));
+  const isSame = made.length === old.size && made.every((row, place) => row === $("rows").children[place]);
+  if (!isSame) $("rows").replaceChildren(...made);
+  if (hadFocus && !isSame) select(selected);
   else mark();
 }
 
-function showRow(row, place) {
+const saidBy = (row) => `${JSON.stringify(row)} ${choice()}`;
+
+function showRow(row) {
   const cell = (text, kind) => el("td", { class: kind, text });
   const number = (text) => cell(text, "number");
   const graded = (value) => el("td", { class: "number" }, el("span", { class: `score ${grade(value)}`, text: score(value) }));
   const isOver = row.state === "ended";
   const query = choice();
   query.set("at", row.key);
-  return el("tr", { "data-key": row.key, on: { click: (event) => event.target.closest("a") || open(place) } },
-    el("td", { class: "task" }, el("a", { href: `trial?${query}`, text: row.task, title: row.task })),
+  const link = el("a", { href: `trial?${query}`, text: row.task, title: row.task });
+  const made = el("tr", { "data-key": row.key, on: { click: (event) => event.target.closest("a") || link.click() } },
+    el("td", { class: "task" }, link),
     cell(row.agent),
     number(row.attempts > 1 ? `${row.repeat} (${row.attempts} ×)` : String(row.repeat)),
     el("td", {}, el("span", { class: `chip ${row.status}`, text: words(row.status) })),
@@ -140,6 +147,8 @@ function showRow(row, place) {
     number(money(row.cost_usd)),
     cell(row.started_at ? new Date(row.started_at).toLocaleTimeString("en-GB") : "", "when"),
     el("td", { class: "note", title: row.note || null, text: row.note }));
+  made.said = saidBy(row);
+  return made;
 }
 
 function mark() {
@@ -154,8 +163,6 @@ function select(place) {
   row.querySelector("a").focus({ preventScroll: true });
   row.scrollIntoView({ block: "nearest" });
 }
-
-const open = (place) => $("rows").children[place]?.querySelector("a").click();
 
 function turn(by) {
   const offset = Math.max(0, page.offset + by * PAGE);

@@ -71,10 +71,13 @@ function item(step, longest) {
 function mark() {
   const list = $("steps");
   for (const entry of list.children) entry.setAttribute("aria-selected", entry.id === `step-${current}`);
+  if ($(`step-${current}`)) list.setAttribute("aria-activedescendant", `step-${current}`);
+}
+
+/** Bring the current step into the list's view. Only the list is moved: the reader may be elsewhere on the page. */
+function reveal() {
+  const list = $("steps");
   const found = $(`step-${current}`);
-  if (!found) return;
-  list.setAttribute("aria-activedescendant", found.id);
-  // Only the list is moved: the reader may be elsewhere on the page.
   const [top, bottom] = [found.offsetTop - list.offsetTop, found.offsetTop - list.offsetTop + found.offsetHeight];
   if (top < list.scrollTop) list.scrollTop = top;
   else if (bottom > list.scrollTop + list.clientHeight) list.scrollTop = bottom - list.clientHeight;
@@ -96,6 +99,7 @@ async function go(number, { isOurs = false } = {}) {
   const shared = `#step=${current}`;
   if (location.hash !== shared && !(isOurs && isFollowing)) history.replaceState(null, "", shared);
   mark();
+  reveal();
   showScreens();
   $("said").textContent = `Step ${current} of ${steps.length}`;
   const mine = current;
@@ -128,7 +132,7 @@ function shown() {
   const common = { picture: page.picture_px, isRefused: step.is_refused };
   const isSame = before && before === step.screen;
   return [
-    { ...common, title: earlier ? `Before, after step ${earlier.number}` : "Before, at the start", name: before,
+    { ...common, title: earlier ? `Before (after step ${earlier.number})` : "Before (at the start)", name: before,
       spots: step.spots, pointer: step.pointer[0], missing: "the screen at the start is not known" },
     { ...common, title: `After step ${step.number}`, note: isSame ? "nothing has changed" : "", name: step.screen, pointer: step.pointer[1] },
   ];
