@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deskfork.agent.catalogue import catalogue
 from deskfork.agent.config import parse_agent
 from deskfork.agent.limits import Limits
 from deskfork.agent.prelude import is_our_own
@@ -271,3 +272,10 @@ def test_the_frameworks_own_time_is_small_in_every_space(play: Run, screen_guest
     )  # fmt: skip
     own = sorted(record.framework_s for record in ran.records)
     assert own[len(own) // 2] < 0.03
+
+
+def test_the_documentation_has_every_space_and_observation() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "agents.md").read_text()
+    for entry in catalogue().entries:
+        if entry.kind != "agent":
+            assert f"\n| `{entry.name}` |" in text
