@@ -116,14 +116,18 @@ def _groups(report: Report, name: str, note: str, of: Callable[[AgentSummary], S
     names = sorted({group for _, group in rates})
     rows = [(short_id(group), *_both(rates.get((agent.agent, group)) for agent in agents)) for group in names]
     headers = (name, *(agent.agent for agent in agents))
-    return Section(name, f"Success by {name}", f"{note} Benchmark's verdict, then strict.", headers, tuple(rows))
+    return Section(
+        name, f"Success by {name}", f"{note} The strict verdict stands beside where it differs.", headers, tuple(rows)
+    )
 
 
 def _both(groups: Iterable[GroupRate | None]) -> list[str]:
-    return [
-        NOTHING if group is None else f"{short_rate(group.success)}, {short_rate(group.strict_success)}"
-        for group in groups
-    ]
+    return [NOTHING if group is None else _group(group) for group in groups]
+
+
+def _group(group: GroupRate) -> str:
+    rate, strict = short_rate(group.success), short_rate(group.strict_success)
+    return rate if strict == rate else f"{rate}, strict {strict}"
 
 
 TABLES: tuple[Callable[[Report], Section], ...] = (

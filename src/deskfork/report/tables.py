@@ -25,7 +25,8 @@ def sections(report: Report) -> list[Section]:
 def headline(report: Report) -> str:
     """Return what the report is on, in a line."""
     runs = ", ".join(f"{run.run_id} ({run.label})" if len(report.runs) > 1 else run.run_id for run in report.runs)
-    return f"Report on {runs}: {len(report.trials)} trials of {len(report.agents)} agents"
+    agents = "1 agent" if len(report.agents) == 1 else f"{len(report.agents)} agents"
+    return f"Report on {runs}: {len(report.trials)} trials of {agents}"
 
 
 def trial_section(report: Report) -> Section:

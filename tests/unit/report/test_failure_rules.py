@@ -1,7 +1,7 @@
 """Guards the failure modes: each rule names the step that shows it, and is silent about what is doubtful."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ TYPE = "pyautogui.write('text')"
 SYNTAX = 'File "x.py", line 1\n    (\nSyntaxError: unexpected EOF'
 
 
-def acts(*given: dict[str, object]) -> str:
+def acts(*given: Mapping[str, object]) -> str:
     """Return structured acts as a step records them."""
     return "\n".join(json.dumps(act) for act in given)
 
@@ -133,7 +133,7 @@ LOOK = {"act": "screenshot"}
 KEY = {"act": "press", "key": "a"}
 
 
-def asked(acted: Sequence[dict[str, object]], screens: str, *, sees: bool | None = False) -> Played:
+def asked(acted: Sequence[Mapping[str, object]], screens: str, *, sees: bool | None = False) -> Played:
     steps = [step_of(n, acts(act), GUI, screen=s) for n, (act, s) in enumerate(zip(acted, screens, strict=True), 1)]
     return played(steps, sees_each_screen=sees)
 
