@@ -105,7 +105,7 @@ class AccessibleNode(_Wire):
     width_px: int
     height_px: int
     app: str
-    """The application's name."""
+    """The application's name; empty for a window of which no application tells anything but X its place."""
     clickable: bool
     """Whether it is something to click on or to type into."""
 

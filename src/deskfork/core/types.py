@@ -100,7 +100,7 @@ class AccessibleNode:
     width_px: int
     height_px: int
     app: str
-    """The application's name."""
+    """The application's name; empty for a window of which no application tells anything but X its place."""
     is_clickable: bool
     """Whether it is something to click on or to type into."""
 

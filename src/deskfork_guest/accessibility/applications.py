@@ -1,16 +1,18 @@
 """The applications on the accessibility bus, and what is asked of them."""
 
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from deskfork_guest.accessibility.bus import Bus, BusUnavailable, Call
-from deskfork_guest.accessibility.tree import ROOT
-from deskfork_guest.accessibility.wire import Body, Malformed, make_call
+from deskfork_guest.accessibility.wire import Malformed, make_call, parse_references, parse_u32, parse_variant_text
 
 MAX_TEXT = 2000
 """How much of an object's text is asked for, characters."""
-CACHE = "/org/a11y/atspi/cache"
+MAX_APPLICATIONS = 64
+ROOT = "/org/a11y/atspi/accessible/root"
+"""The object that is the application itself."""
 _REGISTRY = "org.a11y.atspi.Registry"
 _DAEMON = "org.freedesktop.DBus"
 _DAEMON_PATH = "/org/freedesktop/DBus"
@@ -28,16 +30,22 @@ class Application:
     pid: int
     toolkit: str
     title: str
-    items: Call = field(init=False)
     attributes: Call = field(init=False)
+    children: Call = field(init=False)
+    states: Call = field(init=False)
+    role: Call = field(init=False)
+    label: Call = field(init=False)
     extents: Call = field(init=False)
     text: Call = field(init=False)
     value: Call = field(init=False)
 
     def __post_init__(self) -> None:
         """Prepare the calls."""
-        self.items = make_call(self.name, "org.a11y.atspi.Cache", "GetItems")
         self.attributes = make_call(self.name, _ACCESSIBLE, "GetAttributes")
+        self.children = make_call(self.name, _ACCESSIBLE, "GetChildren")
+        self.states = make_call(self.name, _ACCESSIBLE, "GetState")
+        self.role = make_call(self.name, _ACCESSIBLE, "GetRole")
+        self.label = _property(self.name, _ACCESSIBLE, "Name")
         self.extents = make_call(self.name, "org.a11y.atspi.Component", "GetExtents", "u", _ON_SCREEN)
         self.text = make_call(self.name, "org.a11y.atspi.Text", "GetText", "ii", _TEXT_RANGE)
         self.value = _property(self.name, "org.a11y.atspi.Value", "CurrentValue")
@@ -48,6 +56,43 @@ class Application:
         return self.toolkit == "Chromium"
 
 
+class Inquiry:
+    """Questions to applications, in rounds: all of a round are asked at once, and who leaves one unanswered no more."""
+
+    def __init__(self, bus: Bus, seconds: float, round_s: float) -> None:
+        """Begin.
+
+        Args:
+            bus: The accessibility bus.
+            seconds: What all rounds may take together.
+            round_s: How long applications may take to answer one round.
+        """
+        self._bus = bus
+        self._deadline = time.monotonic() + seconds
+        self._round_s = round_s
+        self.silent: set[str] = set()
+        """The names of applications that did not answer."""
+
+    def ask(self, questions: Sequence[tuple[Application, Call, str]]) -> list[bytes | None]:
+        """Ask one round: calls to objects of applications.
+
+        Returns:
+            The bodies of the replies; empty for errors, None for what was not answered, or not asked.
+
+        Raises:
+            BusUnavailable: The bus broke off.
+        """
+        asked = [n for n, (application, _, _) in enumerate(questions) if application.name not in self.silent]
+        until = min(self._deadline, time.monotonic() + self._round_s)
+        answered: list[bytes | None] = [None] * len(questions)
+        replies = self._bus.ask_all([questions[n][1:] for n in asked], until) if asked else []
+        for n, reply in zip(asked, replies, strict=True):
+            answered[n] = reply
+            if reply is None:
+                self.silent.add(questions[n][0].name)
+        return answered
+
+
 def list_applications(bus: Bus, deadline: float) -> list[str]:
     """Return the names that applications have on the bus.
 
@@ -55,12 +100,10 @@ def list_applications(bus: Bus, deadline: float) -> list[str]:
         BusUnavailable: The registry does not tell.
     """
     (raw,) = bus.ask_all([(make_call(_REGISTRY, _ACCESSIBLE, "GetChildren"), ROOT)], deadline)
-    if raw is None:
-        raise BusUnavailable("the registry of accessible applications does not answer")
     try:
-        return list(dict.fromkeys(name for name, _ in Body(raw).references()))
+        return list(dict.fromkeys(name for name, _ in parse_references(raw or b"", MAX_APPLICATIONS + 1)))
     except Malformed as exc:
-        raise BusUnavailable(f"the registry of accessible applications: {exc}") from exc
+        raise BusUnavailable(f"the registry of accessible applications does not answer: {exc}") from exc
 
 
 def introduce(bus: Bus, names: Sequence[str], deadline: float) -> list[Application]:
@@ -76,11 +119,9 @@ def introduce(bus: Bus, names: Sequence[str], deadline: float) -> list[Applicati
     replies = bus.ask_all(calls, deadline)
     found = []
     for n, name in enumerate(names):
-        pid, toolkit, title = replies[3 * n : 3 * n + 3]
-        if pid is None or toolkit is None or title is None:
-            continue
+        pid, toolkit, title = (reply or b"" for reply in replies[3 * n : 3 * n + 3])
         try:
-            found.append(Application(name, Body(pid).u32(), Body(toolkit).variant_text(), Body(title).variant_text()))
+            found.append(Application(name, parse_u32(pid), parse_variant_text(toolkit), parse_variant_text(title)))
         except Malformed:
             continue
     return found

@@ -13,7 +13,7 @@ MAX_MESSAGE_BYTES = 8 << 20
 """Longer messages are dropped as they come in: who floods the bus costs us time up to our deadline, but no memory."""
 MAX_KEPT_BYTES = 32 << 20
 """What the replies to one batch of calls may have in all; later ones count as failed."""
-_CHUNK = 1 << 18
+_CHUNK = 1 << 16
 _BUS = "org.freedesktop.DBus"
 Call = Callable[[int, str], bytes]
 """A method call that `make_call` prepared."""
@@ -37,7 +37,7 @@ class Bus:
             BusUnavailable: Nobody lets us in there in time.
         """
         self._socket = socket.socket(socket.AF_UNIX)
-        self._buffer = bytearray()
+        self._buffer = b""
         self._serial = 0
         self._unwanted = 0
         self._is_open = True
@@ -50,7 +50,7 @@ class Bus:
                 raise BusUnavailable(f"{path}: {answer[:100]!r}")
             self._socket.sendall(b"BEGIN\r\n")
             self._socket.setblocking(False)
-            if self.ask_all([(make_call(_BUS, _BUS, "Hello"), "/org/freedesktop/DBus")], deadline)[0] is None:
+            if self.ask_all([(make_call(_BUS, _BUS, "Hello"), "/org/freedesktop/DBus")], deadline)[0] in (None, b""):
                 raise BusUnavailable(f"{path}: no answer to Hello")
         except OSError as exc:
             self.close()
@@ -72,7 +72,7 @@ class Bus:
             deadline: When to stop waiting for replies, on `time.monotonic`.
 
         Returns:
-            For each call the body of its reply, or None where an error was replied, or nothing in time.
+            For each call the body of its reply, empty where that was an error; None where nothing came in time.
 
         Raises:
             BusUnavailable: The connection ended, or what came over it is no D-Bus.
@@ -91,8 +91,7 @@ class Bus:
                     if 0 <= n < len(calls):
                         missing -= 1
                         kept += len(message)
-                        if message[1] == REPLY and kept <= MAX_KEPT_BYTES:
-                            replies[n] = message[start:]
+                        replies[n] = message[start:] if message[1] == REPLY and kept <= MAX_KEPT_BYTES else b""
         except (OSError, Malformed) as exc:
             self.close()
             raise BusUnavailable(f"the accessibility bus: {exc}") from exc
@@ -138,15 +137,15 @@ class Bus:
 
     def _messages(self) -> Iterator[tuple[bytes, int]]:
         """Take the messages that have arrived whole from the buffer, each with where its body begins."""
-        at = 0
-        while len(self._buffer) - at >= MESSAGE_HEAD:
-            size, start = message_size(self._buffer[at : at + MESSAGE_HEAD])
+        buffer, at = self._buffer, 0
+        while len(buffer) - at >= MESSAGE_HEAD:
+            size, start = message_size(buffer, at)
             if size > MAX_MESSAGE_BYTES:
-                self._unwanted = max(0, size - (len(self._buffer) - at))
-                at = min(len(self._buffer), at + size)
+                self._unwanted = max(0, size - (len(buffer) - at))
+                at = min(len(buffer), at + size)
                 continue
-            if len(self._buffer) - at < size:
+            if len(buffer) - at < size:
                 break
-            yield bytes(self._buffer[at : at + size]), start
+            yield buffer[at : at + size], start
             at += size
-        del self._buffer[:at]
+        self._buffer = buffer[at:]

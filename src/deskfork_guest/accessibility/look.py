@@ -5,23 +5,29 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from deskfork_guest.accessibility.applications import CACHE, Application, introduce, list_applications
+from deskfork_guest.accessibility.applications import (
+    MAX_APPLICATIONS,
+    ROOT,
+    Application,
+    Inquiry,
+    introduce,
+    list_applications,
+)
 from deskfork_guest.accessibility.bus import Bus
-from deskfork_guest.accessibility.describe import Shown, describe
-from deskfork_guest.accessibility.items import Item, parse_items
-from deskfork_guest.accessibility.names import BUSY, SHOWING, role_name
-from deskfork_guest.accessibility.tree import ROOT, candidates
-from deskfork_guest.accessibility.wire import Malformed
+from deskfork_guest.accessibility.describe import describe
+from deskfork_guest.accessibility.names import BUSY, role_name
+from deskfork_guest.accessibility.walk import Item, every, walk
 from deskfork_guest.desktop import StackedWindow
 from deskfork_guest.schema import AccessibilityTree
 
 BUS_SOCKET = Path("/run/user/1000/at-spi/bus_0")
-MAX_APPLICATIONS = 64
-ANSWER_S = 5.0
-"""How long applications may take to answer a batch of calls; all are asked at once, so those that hang cost it once."""
+LOOK_S = 12.0
+"""How long one look may take."""
+ANSWER_S = 4.0
+"""How long applications may take to answer one round of questions."""
 WAKING_S = 15.0
 """How long browsers may take, once, to make trees of their pages."""
-POLL_S = 0.25
+POLL_S = 0.3
 _DOCUMENTS = frozenset(("document web", "document frame"))
 
 
@@ -48,12 +54,13 @@ class AccessibilityReader:
         started = time.monotonic()
         with self._lock:
             bus = self._joined()
-            applications, is_whole = self._applications(bus)
-            shown, is_all_shown = _items_of(bus, applications)
-            nodes, is_all_told = describe(bus, shown, stack, size, time.monotonic() + ANSWER_S)
+            applications, is_complete = self._applications(bus)
+            inquiry = Inquiry(bus, LOOK_S, ANSWER_S)
+            walked, is_walked = walk(inquiry, applications)
+            nodes, is_described = describe(inquiry, walked, stack, size)
         return AccessibilityTree(
             nodes=nodes,
-            is_partial=not (is_whole and is_all_shown and is_all_told),
+            is_partial=not (is_complete and is_walked and is_described),
             duration_s=round(time.monotonic() - started, 4),
         )
 
@@ -76,6 +83,8 @@ class AccessibilityReader:
         known = {name: self._known[name] for name in names if name in self._known}
         strangers = [name for name in names if name not in known][: MAX_APPLICATIONS - len(known)]
         fresh = introduce(bus, strangers, deadline) if strangers else []
+        # Browsers doze off again when nobody has asked for a while.
+        bus.ask_all([(each.attributes, ROOT) for each in known.values() if each.is_browser], deadline)
         is_awake = _wake(bus, [each for each in fresh if each.is_browser])
         self._known = known | {each.name: each for each in fresh}
         return list(self._known.values()), is_awake and len(self._known) == len(names)
@@ -90,8 +99,8 @@ def _wake(bus: Bus, browsers: Sequence[Application]) -> bool:
     bus.ask_all([(browser.attributes, ROOT) for browser in browsers], deadline)
     sizes: list[int] = []
     while time.monotonic() < deadline:
-        replies = bus.ask_all([(browser.items, CACHE) for browser in browsers], deadline)
-        found = [_parsed(raw) or [] for raw in replies]
+        walked, _ = walk(Inquiry(bus, deadline - time.monotonic(), WAKING_S), browsers)
+        found = [list(every(windows)) for _, windows in walked]
         before, sizes = sizes, [len(items) for items in found]
         # A tree comes in pieces: it is there once it has a document that has come to rest, and does not grow any more.
         if sizes == before and all(_has_page(items) for items in found):
@@ -101,21 +110,5 @@ def _wake(bus: Bus, browsers: Sequence[Application]) -> bool:
 
 
 def _has_page(items: Sequence[Item]) -> bool:
-    shown = {item.path for item in items if role_name(item.role) in _DOCUMENTS and item.states >> SHOWING & 1}
-    busy = any(item.path in shown and item.states >> BUSY & 1 for item in items)
-    return not busy and any(item.parent in shown for item in items)
-
-
-def _items_of(bus: Bus, applications: Sequence[Application]) -> tuple[list[Shown], bool]:
-    """Return what may be worth telling of each application, and whether every application said what it has."""
-    replies = bus.ask_all([(each.items, CACHE) for each in applications], time.monotonic() + ANSWER_S)
-    found = [_parsed(raw) for raw in replies]
-    shown: list[Shown] = [(each, candidates(items or [])) for each, items in zip(applications, found, strict=True)]
-    return shown, None not in found
-
-
-def _parsed(raw: bytes | None) -> list[Item] | None:
-    try:
-        return None if raw is None else parse_items(raw)
-    except Malformed:
-        return None
+    pages = [item for item in items if role_name(item.role) in _DOCUMENTS]
+    return any(page.children for page in pages) and not any(page.states >> BUSY & 1 for page in pages)

@@ -7,6 +7,7 @@ from deskfork_guest.desktop import StackedWindow
 
 _FRAME_PX = 150
 """By how much an application and X may differ on where a window begins and ends: shadows and title bars."""
+_SLIVER_PX = 6
 
 
 class Rectangle(NamedTuple):
@@ -23,16 +24,20 @@ class Rectangle(NamedTuple):
         right, bottom = min(width, self.x + self.width), min(height, self.y + self.height)
         return Rectangle(left, top, right - left, bottom - top) if right > left and bottom > top else None
 
-    def covers(self, other: "Rectangle") -> bool:
-        """Whether all of `other` lies in it."""
-        right, bottom = other.x + other.width, other.y + other.height
-        return (
-            self.x <= other.x and self.y <= other.y and right <= self.x + self.width and bottom <= self.y + self.height
+    def without(self, other: "Rectangle") -> "Rectangle | None":
+        """Return the largest rectangle that is left of it beside `other`, or None."""
+        right, bottom = self.x + self.width, self.y + self.height
+        other_right, other_bottom = other.x + other.width, other.y + other.height
+        if other.x >= right or other.y >= bottom or other_right <= self.x or other_bottom <= self.y:
+            return self
+        rest = (
+            Rectangle(self.x, self.y, other.x - self.x, self.height),
+            Rectangle(other_right, self.y, right - other_right, self.height),
+            Rectangle(self.x, self.y, self.width, other.y - self.y),
+            Rectangle(self.x, other_bottom, self.width, bottom - other_bottom),
         )
-
-    def has(self, x: float, y: float) -> bool:
-        """Whether the point lies in it."""
-        return self.x <= x < self.x + self.width and self.y <= y < self.y + self.height
+        left = [each for each in rest if each.width > 0 and each.height > 0]
+        return max(left, key=lambda each: each.width * each.height, default=None)
 
 
 def rectangle_of(window: StackedWindow) -> Rectangle:
@@ -68,12 +73,19 @@ def find_window(stack: Sequence[StackedWindow], pid: int, title: str, place: Rec
     return best if is_titled or -apart < _FRAME_PX else None
 
 
-def is_covered_by(place: Rectangle, above: Sequence[Rectangle]) -> bool:
-    """Whether windows that lie above something hide its centre, which is where one would click."""
-    x, y = place.x + place.width / 2, place.y + place.height / 2
-    return any(window.has(x, y) for window in above)
+def visible_part(place: Rectangle, above: Sequence[Rectangle]) -> Rectangle | None:
+    """Return what of something shows beside the windows that lie above it: its centre can be clicked.
 
+    Args:
+        place: Where it is.
+        above: The windows.
 
-def is_hidden_by(place: Rectangle, above: Sequence[Rectangle]) -> bool:
-    """Whether a window that lies above another hides all of it."""
-    return any(window.covers(place) for window in above)
+    Returns:
+        A rectangle, as large as can be had by cutting straight; None if what is left is no more than a sliver.
+    """
+    part: Rectangle | None = place
+    for window in above:
+        part = part.without(window) if part is not None else None
+    if part is None or part.width < min(_SLIVER_PX, place.width) or part.height < min(_SLIVER_PX, place.height):
+        return None
+    return part

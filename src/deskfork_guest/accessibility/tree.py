@@ -1,31 +1,24 @@
-"""Which of an application's objects are worth telling of, in the order of its tree."""
+"""Which of an application's objects are worth telling of."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 
-from deskfork_guest.accessibility.items import Item
-from deskfork_guest.accessibility.names import (
-    DEFUNCT,
-    EDITABLE,
-    FOCUSABLE,
-    FOCUSED,
-    ICONIFIED,
-    SELECTED,
-    SHOWING,
-    role_name,
-)
+from deskfork_guest.accessibility.names import EDITABLE, FOCUSABLE, FOCUSED, SELECTED, role_name
+from deskfork_guest.accessibility.walk import Item
 
-MAX_DEPTH = 200
-ROOT = "/org/a11y/atspi/accessible/root"
 _LAYOUT_ROLES = (
     "invalid,filler,glass pane,grouping,internal frame,landmark,layered pane,list,list box,option pane,panel,root pane,"
-    "scroll pane,section,split pane,static,table,table row,tree,unknown,viewport,redundant object,extended,paragraph,"
-    "label,separator,block quote,definition,description list,description term,description value,form,article,ruler"
+    "scroll pane,section,split pane,static,table,table cell,table row,tree,unknown,viewport,redundant object,extended,"
+    "paragraph,label,separator,block quote,definition,description list,description term,description value,form,article,"
+    "ruler,tool bar,page tab list,heading,notification"
 )
 _LAYOUT = frozenset(_LAYOUT_ROLES.split(","))
-"""Roles of what only arranges other things, unless it has a name, a text, or the user can go there."""
+"""Roles of what only arranges other things, unless it has a name or the focus."""
+_MAKESHIFT = frozenset(("article", "heading", "landmark", "list item", "paragraph", "section", "static", "unknown"))
+"""Roles of what web pages make controls of, by letting the focus go there."""
+_WRAPPERS = frozenset(("filler", "panel", "section"))
 _TEXTUAL = frozenset(("text", "entry", "terminal", "password text", "spin button", "editbar", "autocomplete"))
 """Roles whose text is more than their name."""
+_VALUED = frozenset(("slider", "progress bar", "level bar", "scroll bar", "dial", "rating"))
 _CONTROL_ROLES = (
     "check box,check menu item,combo box,entry,icon,link,list item,menu,menu item,page tab,push button,"
     "push button menu,radio button,radio menu item,slider,spin button,table cell,text,toggle button,tree item"
@@ -35,73 +28,70 @@ _CONTROLS = frozenset(_CONTROL_ROLES.split(","))
 
 @dataclass(slots=True)
 class Candidate:
-    """An object that may be shown."""
+    """An object that shows and tells something."""
 
     item: Item
+    role: str
     depth: int
     """Candidates above it in the tree."""
-    window: int
-    """Which of the application's top-level windows it is in, counted from 0."""
+    is_control: bool
+    """Whether it is something to click on or to type into."""
 
     @property
-    def role(self) -> str:
-        """Its role's name."""
-        return role_name(self.item.role)
+    def is_named_by_text(self) -> bool:
+        """Whether its text stands for the name that it lacks: GTK's icons have none."""
+        return self.role == "icon" and not self.item.name
 
     @property
     def wants_text(self) -> bool:
         """Whether its text says more than its name."""
-        return self.item.has_text and (self.role in _TEXTUAL or bool(self.item.states >> EDITABLE & 1))
+        if self.role in _TEXTUAL or self.is_named_by_text:
+            return True
+        return bool(self.item.states >> EDITABLE & 1) and self.role != "static"
 
     @property
-    def is_control(self) -> bool:
-        """Whether it is something to click on or to type into."""
-        # Web pages make controls of what has no such role, and let the focus go there.
-        return self.role in _CONTROLS or (self.role in _LAYOUT and bool(self.item.states >> FOCUSABLE & 1))
+    def wants_value(self) -> bool:
+        """Whether it stands for a number."""
+        return self.role in _VALUED
 
 
-def is_telling(item: Item, parent_name: str) -> bool:
-    """Whether an object is more than arrangement, or than its parent's label once more."""
-    role = role_name(item.role)
-    if role in ("static", "label") and item.name == parent_name:
-        return False
-    if item.name.strip() or item.states & (1 << FOCUSED | 1 << SELECTED | 1 << FOCUSABLE):
-        return True
-    return role not in _LAYOUT
-
-
-def candidates(items: list[Item]) -> list[Candidate]:
-    """Return the objects of an application that show and tell something, parents before children.
-
-    Objects that cannot be reached from the application, or form circles, or lie deeper than MAX_DEPTH, are left out.
-    """
-    children: dict[str, list[Item]] = defaultdict(list)
-    for item in items:
-        children[item.parent].append(item)
+def candidates(window: Item) -> list[Candidate]:
+    """Return a top-level object and what below it is telling, parents before children."""
     found: list[Candidate] = []
-    windows = sorted(children[ROOT], key=_place)
-    # Depth first, with a stack of our own: an application's tree may be as deep as it likes.
-    stack = [(window, 0, 0, number, "") for number, window in reversed(list(enumerate(windows)))]
-    seen = {ROOT}
+    # With a stack of our own: an application's tree may be deep.
+    stack: list[tuple[Item, int, str]] = [(window, 0, "")]
     while stack:
-        item, level, depth, window, parent_name = stack.pop()
-        if item.path in seen or level > MAX_DEPTH:
-            continue
-        seen.add(item.path)
-        if item.states & (1 << DEFUNCT | 1 << ICONIFIED):
-            continue
-        is_shown = bool(item.states >> SHOWING & 1)
-        if level == 0 and not is_shown:
-            continue
-        if is_shown and (level == 0 or is_telling(item, parent_name)):
-            found.append(Candidate(item, depth, window))
-            depth += 1
-            parent_name = item.name
-        # Children may show where their parent has no size of its own.
-        below = sorted(children[item.path], key=_place)
-        stack.extend((child, level + 1, depth, window, parent_name) for child in reversed(below))
+        item, depth, parent_name = stack.pop()
+        role = role_name(item.role)
+        if item is window or _is_telling(item, role, parent_name):
+            found.append(Candidate(item, role, depth, is_control=role in _CONTROLS))
+            depth, parent_name = depth + 1, item.name
+        stack.extend((child, depth, parent_name) for child in reversed(item.children))
+    _find_makeshift_controls(found)
     return found
 
 
-def _place(item: Item) -> int:
-    return item.index if item.index >= 0 else 1 << 31
+def _is_telling(item: Item, role: str, parent_name: str) -> bool:
+    """Whether an object is more than arrangement, or than its parent's label once more."""
+    if role in ("static", "label") and item.name == parent_name:
+        return False
+    if item.states & (1 << FOCUSED | 1 << SELECTED) or role not in _LAYOUT:
+        return True
+    if role in _MAKESHIFT and item.states >> FOCUSABLE & 1:
+        return True
+    # A wrapper has the name of what it wraps.
+    is_wrapper = role in _WRAPPERS and any(child.name == item.name for child in item.children)
+    return bool(item.name.strip()) and not is_wrapper
+
+
+def _find_makeshift_controls(found: list[Candidate]) -> None:
+    """Make controls of what can have the focus, unless there are controls in it: then it only passes the focus on."""
+    # At each depth, whether there is a control below the candidate that comes next, going backwards.
+    holds_control = [False] * (max((candidate.depth for candidate in found), default=0) + 2)
+    for candidate in reversed(found):
+        depth = candidate.depth
+        is_focusable = bool(candidate.item.states >> FOCUSABLE & 1)
+        if candidate.role in _MAKESHIFT and is_focusable and not holds_control[depth + 1]:
+            candidate.is_control = True
+        holds_control[depth] |= candidate.is_control or holds_control[depth + 1]
+        holds_control[depth + 1] = False

@@ -14,6 +14,9 @@ CALL, REPLY, FAILURE = 1, 2, 3
 MESSAGE_HEAD = 16
 _PATH, _INTERFACE, _MEMBER, _REPLY_SERIAL, _DESTINATION, _SIGNATURE = 1, 2, 3, 5, 6, 8
 _U32 = struct.Struct("<I")
+_F64 = struct.Struct("<d")
+_BITS = struct.Struct("<III")
+_RECTANGLE = struct.Struct("<iiii")
 _LITTLE, _BIG = 0x6C, 0x42
 _HEAD = struct.Struct("<BBBBIII")
 _BIG_HEAD = struct.Struct(">BBBBIII")
@@ -61,13 +64,14 @@ def make_call(
     return message
 
 
-def message_size(head: bytes | bytearray | memoryview) -> tuple[int, int]:
-    """Return how many bytes the message whose first 16 are `head` has, and how many of them come before its body.
+def message_size(raw: bytes, at: int) -> tuple[int, int]:
+    """Return how many bytes the message that begins at `at` has, and how many of them come before its body.
 
     Raises:
         Malformed: It is no message.
     """
-    order, _, _, version, body_bytes, _, fields_bytes = (_HEAD if head[0] == _LITTLE else _BIG_HEAD).unpack_from(head)
+    head = _HEAD if raw[at] == _LITTLE else _BIG_HEAD
+    order, _, _, version, body_bytes, _, fields_bytes = head.unpack_from(raw, at)
     if order not in (_LITTLE, _BIG) or version != 1:
         raise Malformed(f"byte order {order}, version {version}")
     start = MESSAGE_HEAD + fields_bytes + -fields_bytes % 8
@@ -102,67 +106,65 @@ def reply_serial(message: bytes) -> int:
     return 0
 
 
-class Body:
-    """Reads the values in a message's body one after the other; every method raises Malformed at the body's end."""
+def parse_u32(raw: bytes) -> int:
+    """Read a body that is one unsigned integer."""
+    if len(raw) != _U32.size:
+        raise Malformed(f"an integer of {len(raw)} bytes")
+    return int(_U32.unpack(raw)[0])
 
-    def __init__(self, raw: bytes) -> None:
-        """Start at the beginning of `raw`."""
-        self.raw = raw
-        self.at = 0
 
-    def u32(self) -> int:
-        """Read an unsigned integer, or a boolean."""
-        at = self.at + -self.at % 4
-        try:
-            (value,) = _U32.unpack_from(self.raw, at)
-        except struct.error as exc:
-            raise Malformed("the body ends early") from exc
-        self.at = at + 4
-        return int(value)
+def parse_bits(raw: bytes) -> int:
+    """Read a body that is an array of two unsigned integers, as one set of bits."""
+    if len(raw) != _BITS.size:
+        raise Malformed(f"a set of {len(raw)} bytes")
+    _, low, high = _BITS.unpack(raw)
+    return int(low | high << 32)
 
-    def text(self) -> str:
-        """Read a string or an object's path; what is not UTF-8 in it is replaced."""
-        length = self.u32()
-        end = self.at + length
-        if end >= len(self.raw):
-            raise Malformed("a string goes beyond the body's end")
-        value = self.raw[self.at : end].decode("utf-8", "replace")
-        self.at = end + 1
-        return value
 
-    def skip_text(self) -> None:
-        """Go past a string or an object's path."""
-        length = self.u32()
-        self.at += length + 1
+def parse_rectangle(raw: bytes) -> tuple[int, int, int, int]:
+    """Read a body that is four integers."""
+    if len(raw) != _RECTANGLE.size:
+        raise Malformed(f"a rectangle of {len(raw)} bytes")
+    x, y, width, height = _RECTANGLE.unpack(raw)
+    return x, y, width, height
 
-    def block(self) -> bytes:
-        """Read an array of what needs no more than four bytes' alignment, as it is."""
-        length = self.u32()
-        end = self.at + length
-        if end > len(self.raw):
-            raise Malformed("an array goes beyond the body's end")
-        value = self.raw[self.at : end]
-        self.at = end
-        return value
 
-    def align(self, boundary: int) -> None:
-        """Go to the next multiple of `boundary` bytes."""
-        self.at += -self.at % boundary
+def parse_number(raw: bytes) -> float:
+    """Read a body that is a variant with a double in it."""
+    if raw[:3] != b"\x01d\0" or len(raw) != 8 + _F64.size:
+        raise Malformed("no variant with a double in it")
+    return float(_F64.unpack_from(raw, 8)[0])
 
-    def variant_text(self) -> str:
-        """Read a variant that holds a string."""
-        if self.raw[self.at : self.at + 3] != b"\x01s\0":
-            raise Malformed("a variant that is no string")
-        self.at += 3
-        return self.text()
 
-    def references(self) -> list[tuple[str, str]]:
-        """Read an array of AT-SPI's references: pairs of a name on the bus and a path."""
-        end = self.u32()
-        self.align(8)
-        end += self.at
-        found = []
-        while self.at < end:
-            self.align(8)
-            found.append((self.text(), self.text()))
-        return found
+def parse_text(raw: bytes, at: int = 0) -> str:
+    """Read a body that is one string; what is not UTF-8 in it is replaced."""
+    length = int.from_bytes(raw[at : at + 4], "little")
+    if at + 4 + length >= len(raw):
+        raise Malformed("a string goes beyond the body's end")
+    return raw[at + 4 : at + 4 + length].decode("utf-8", "replace")
+
+
+def parse_variant_text(raw: bytes) -> str:
+    """Read a body that is a variant with a string in it."""
+    if raw[:3] != b"\x01s\0":
+        raise Malformed("no variant with a string in it")
+    return parse_text(raw, 4)
+
+
+def parse_references(raw: bytes, limit: int) -> list[tuple[str, str]]:
+    """Read a body that is an array of AT-SPI's references, names on the bus and paths; no more than `limit` of them."""
+    # An array's length, and padding up to its first structure.
+    end = 8 + int.from_bytes(raw[:4], "little")
+    if len(raw) < 8 or end > len(raw):
+        raise Malformed("an array goes beyond the body's end")
+    found: list[tuple[str, str]] = []
+    at = 8
+    while at < end and len(found) < limit:
+        at += -at % 8
+        name = parse_text(raw, at)
+        at += 4 + int.from_bytes(raw[at : at + 4], "little") + 1
+        at += -at % 4
+        path = parse_text(raw, at)
+        at += 4 + int.from_bytes(raw[at : at + 4], "little") + 1
+        found.append((name, path))
+    return found

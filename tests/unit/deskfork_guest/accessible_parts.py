@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = "/org/a11y/atspi/accessible/root"
-NULL = "/org/a11y/atspi/null"
 SHOWING, SENSITIVE, FOCUSABLE, BUSY, ICONIFIED, EDITABLE = 25, 24, 11, 3, 15, 7
-ITEMS = "a((so)(so)(so)iiassusau)"
-FRAME, PANEL, BUTTON, ENTRY, STATIC, SLIDER, SECTION, DOCUMENT = 23, 39, 43, 79, 116, 51, 85, 95
+FRAME, PANEL, BUTTON, ENTRY, STATIC, SLIDER, SECTION, DOCUMENT, ICON, HEADING = 23, 39, 43, 79, 116, 51, 85, 95, 26, 83
 
 
 def align(out: bytearray, boundary: int) -> None:
@@ -135,12 +133,9 @@ class Thing:
     place: tuple[int, int, int, int] = (0, 0, 10, 10)
     children: list["Thing"] = field(default_factory=list)
     states: tuple[int, ...] = (SHOWING, SENSITIVE)
-    interfaces: tuple[str, ...] = ("Accessible", "Component")
     text: str = ""
     value: float = 0.0
     path: str = ""
-    index: int | None = None
-    """What it says of its place among its siblings, if not the truth."""
 
 
 @dataclass
@@ -152,58 +147,63 @@ class Program:
     toolkit: str = "gtk"
     pid: int = 4711
     hangs: bool = False
-    items_body: bytes | None = None
-    """What it sends in place of its objects."""
+    says: dict[str, tuple[str, bytes] | None] = field(default_factory=dict)
+    """What it sends for a method, whatever the object; None for an error."""
     attributes_asked: int = 0
-    on_items: Callable[["Program"], None] = lambda program: None
-    """Called before its objects are told."""
-    things: dict[str, Thing] = field(default_factory=dict)
+    on_look: Callable[["Program"], None] = lambda program: None
+    """Called when its windows are asked for."""
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    def items(self, name: str) -> bytes:
-        if self.items_body is not None:
-            return self.items_body
-        numbers = itertools.count(1)
-        rows = []
-        self.things = {}
-
-        def add(thing: Thing, parent: str, index: int) -> None:
-            thing.path = thing.path or f"/org/a11y/atspi/accessible/{next(numbers)}"
-            self.things[thing.path] = thing
-            bits = sum(1 << state for state in thing.states)
-            row = ((name, thing.path), (name, ROOT), (name, parent), index if thing.index is None else thing.index)
-            interfaces = [f"org.a11y.atspi.{each}" for each in thing.interfaces]
-            states = [bits & 0xFFFFFFFF, bits >> 32]
-            rows.append((*row, len(thing.children), interfaces, thing.name, thing.role, "", states))
-            for number, child in enumerate(thing.children):
-                add(child, thing.path, number)
-
-        for number, window in enumerate(self.windows):
-            add(window, ROOT, number)
-        rows.append(((name, ROOT), (name, ROOT), ("", NULL), 0, len(self.windows), [], self.title, 75, "", [0, 0]))
-        # Hash tables have no order.
-        return marshalled(ITEMS, rows[::-1])
+    def thing(self, path: str) -> Thing | None:
+        """Return the object at a path."""
+        waiting = list(self.windows)
+        while waiting:
+            thing = waiting.pop()
+            if thing.path == path:
+                return thing
+            waiting += thing.children
+        return None
 
     def answer(self, call: Received, name: str) -> tuple[str, bytes] | None:
         """Return signature and body of the reply, or None for an error."""
-        if call.member == "GetItems":
-            self.on_items(self)
-            return ITEMS, self.items(name)
+        if call.member in self.says:
+            return self.says[call.member]
+        if call.path == ROOT:
+            return self._answer_as_application(call, name)
+        thing = self.thing(call.path)
+        return None if thing is None else self._answer_as(thing, call, name)
+
+    def _answer_as_application(self, call: Received, name: str) -> tuple[str, bytes] | None:
+        if call.member == "GetChildren":
+            self.on_look(self)
+            return self._references(name, self.windows)
         if call.member == "GetAttributes":
             self.attributes_asked += 1
             return "a{ss}", marshalled("u", 0)
-        if call.member == "Get" and b"ToolkitName" in call.body:
-            return "v", marshalled("v", ("s", self.toolkit))
-        if call.member == "Get" and b"\0Name\0" in call.body.replace(b"\4\0\0\0", b"\0"):
-            return "v", marshalled("v", ("s", self.title))
-        thing = self.things.get(call.path)
-        if thing is None:
-            return None
+        assert call.member == "Get"
+        return "v", marshalled("v", ("s", self.toolkit if b"ToolkitName" in call.body else self.title))
+
+    def _answer_as(self, thing: Thing, call: Received, name: str) -> tuple[str, bytes] | None:
+        bits = sum(1 << state for state in thing.states)
+        if call.member == "GetChildren":
+            return self._references(name, thing.children)
+        if call.member == "GetState":
+            return "au", marshalled("au", [bits & 0xFFFFFFFF, bits >> 32])
+        if call.member == "GetRole":
+            return "u", marshalled("u", thing.role)
         if call.member == "GetExtents":
             return "(iiii)", marshalled("(iiii)", thing.place)
         if call.member == "GetText":
             start, end = struct.unpack("<ii", call.body)
             return "s", marshalled("s", thing.text[start:end])
-        return "v", marshalled("v", ("d", thing.value))
+        assert call.member == "Get"
+        value = ("d", thing.value) if b"CurrentValue" in call.body else ("s", thing.name)
+        return "v", marshalled("v", value)
+
+    def _references(self, name: str, things: list[Thing]) -> tuple[str, bytes]:
+        for thing in things:
+            thing.path = thing.path or f"/org/a11y/atspi/accessible/{next(self._numbers)}"
+        return "a(so)", marshalled("a(so)", [(name, thing.path) for thing in things])
 
 
 class MessageBus:
@@ -269,7 +269,7 @@ class MessageBus:
         elif call.member == "GetConnectionUnixProcessID":
             name = call.body[4:-1].decode()
             answer = "u", marshalled("u", self.programs[name].pid)
-        elif call.member == "GetChildren":
+        elif call.destination == "org.a11y.atspi.Registry":
             answer = "a(so)", marshalled("a(so)", [(name, ROOT) for name in self.programs])
         else:
             program = self.programs[call.destination]
