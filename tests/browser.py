@@ -16,7 +16,7 @@ from websocket import WebSocket, create_connection
 
 from deskfork.core.waiting import Deadline, wait_until
 
-SOON_S = 30.0
+SOON_S = 120.0
 # Noted before any script of the page's own runs.
 _NOTE_VIOLATIONS = """
 window.violations = [];

@@ -10,7 +10,7 @@ from pathlib import Path
 from deskfork.records.paths import RunPaths
 from deskfork.viewer.server import open_viewer
 
-SOON_S = 60.0
+SOON_S = 240.0
 DRAWN = "document.querySelectorAll('#screens svg').length === 2"
 SHOWN_STEP = "document.querySelector('#body h2')?.innerText"
 

@@ -103,7 +103,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def page(browser: Page) -> Iterator[Page]:
     """The browser, which must have had nothing to complain of afterwards."""
     yield browser
-    found = browser.run("window.violations"), list(browser.complaints), list(browser.dialogs)
+    found = browser.run("window.violations ?? []"), list(browser.complaints), list(browser.dialogs)
     browser.open("about:blank")
     browser.complaints.clear()
     assert found == ([], [], [])

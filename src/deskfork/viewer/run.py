@@ -123,7 +123,8 @@ class ViewedRun:
         Raises:
             ConfigError: There is no such attempt, or it has no such screen.
         """
-        return read_screen(self._index.attempt(key)[1], name)
+        row, paths, _ = self._index.attempt(key)
+        return read_screen(paths, name, is_coming=row.state == "running")
 
     def progress(self, key: str) -> tuple[int, bool]:
         """Return how many steps an attempt has, and whether it has a result.

@@ -6,6 +6,7 @@ import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -124,6 +125,18 @@ def test_only_screens_can_be_had(tmp_path: Path, name: str) -> None:
     paths = record(run, "t", "oracle", [make_step(1)], make_result("t", "oracle"))
     with pytest.raises(ConfigError):
         ViewedRun(run.root).screen(key_of(paths), name)
+
+
+def test_a_screen_of_a_trial_at_work_is_waited_for(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    with claimed(run), TrialRecorder(run.attempt("t", "oracle", 0, 0)) as recorder:
+        viewed = ViewedRun(run.root)
+        place = recorder.paths.screens / f"{ZEROS}.png"
+        screen("late").save(tmp_path / "late.png")
+        later = Timer(0.3, (tmp_path / "late.png").rename, [place])
+        later.start()
+        assert viewed.screen(key_of(recorder.paths), place.name).startswith(b"\x89PNG")
+        later.join()
 
 
 def test_links_in_a_foreign_run_lead_nowhere(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@ import { $, el } from "./page.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const NAMES = { move: "moved", click: "clicked", drag: "dragged", scroll: "scrolled", press: "pressed", release: "released" };
-const RETRY_MS = 700;
-const RETRIES = 5;
 
 const url = (key, name) => `screen?${new URLSearchParams({ at: key, name })}`;
 
@@ -17,12 +15,8 @@ export function figure(key, shown, open) {
   const image = el("img", { src: url(key, shown.name), alt: describe(shown), draggable: "false" });
   const frame = el("button", { type: "button", class: "frame", title: "Full size (z)" }, image);
   image.addEventListener("load", () => frame.append(overlay(image, shown)), { once: true });
-  let tries = 0;
-  image.addEventListener("error", () => {
-    // A screen is written beside the agent, and may come a moment after its step.
-    if (tries++ < RETRIES) setTimeout(() => { image.src = `${url(key, shown.name)}&try=${tries}`; }, RETRY_MS);
-    else frame.replaceWith(el("div", { class: "noscreen muted", text: "this screen is not in the trial's folder" }));
-  });
+  const missing = el("div", { class: "noscreen muted", text: "this screen is not in the trial's folder" });
+  image.addEventListener("error", () => frame.replaceWith(missing), { once: true });
   frame.addEventListener("click", open);
   return el("figure", {}, caption, frame);
 }
