@@ -61,7 +61,8 @@ class Page:
                 self.complaints.append(details.get("exception", {}).get("description") or details["text"])
             case "Log.entryAdded":
                 entry = message["params"]["entry"]
-                if entry["level"] == "error":
+                # A page may be open for a moment longer than its server.
+                if entry["level"] == "error" and "net::ERR_" not in entry["text"]:
                     self.complaints.append(f"{entry['text']} {entry.get('url', '')}")
             case "Page.javascriptDialogOpening":
                 self.dialogs.append(message["params"]["message"])
