@@ -42,7 +42,7 @@ def test_each_action_space_has_scripts_for_two_tasks() -> None:
     assert all(sum(space == other for _, other in ALL) >= 2 for space in spaces)
 
 
-@pytest.mark.parametrize(("policy", "space"), whose_turn(), ids="-".join)
+@pytest.mark.parametrize(("policy", "space"), whose_turn())
 def test_a_script_solves_a_task(
     qemu: VmProvider, deskfork: Callable[..., Any], tmp_path: Path, policy: str, space: str
 ) -> None:
