@@ -30,6 +30,8 @@ Repeats = Annotated[int | None, typer.Option(help="Trials of each task by each a
 Parallel = Annotated[
     str | None, typer.Option(help="Trials at the same time; 1 by default; auto: what cores and free memory allow.")
 ]
+EngineName = Annotated[str | None, typer.Option("--engine", help="local (the default), or ray: on a Ray cluster.")]
+RayAddress = Annotated[str | None, typer.Option(help="auto (the default), ray://HOST:PORT, HOST:PORT, or local.")]
 MaxSteps = Annotated[int | None, typer.Option(help="Turns of an agent; 15 by default.")]
 MaxSeconds = Annotated[float | None, typer.Option(help="Time of an agent; 1800 by default.")]
 MaxTokens = Annotated[int | None, typer.Option(help="Of one trial, in and out together; no limit by default.")]

@@ -36,6 +36,11 @@ class RunConfig(StrictModel):
     parallel: Annotated[int, Field(ge=1, le=MAX_PARALLEL)] | Literal["auto"] = 1
     """Trials at the same time; `auto` is what this machine's cores and free memory allow. One by default: trials beside
     others are slower, so that a run's times would depend on which machine it happened to have."""
+    engine: Literal["local", "ray"] = "local"
+    """Where trials run: on this machine, or on the nodes of a Ray cluster."""
+    ray_address: str = Field(default="auto", min_length=1)
+    """Of the cluster: `auto` for the one that this machine is in, `ray://HOST:PORT`, `HOST:PORT`, or `local` for one of
+    this machine alone."""
     limits: Limits = Limits()
     """What one attempt of an agent may use, unless the agent says so itself; the seconds do not count set-up and
     evaluation."""

@@ -9,10 +9,10 @@ from importlib import metadata
 from pathlib import Path
 
 import deskfork
-from deskfork.agent.config import AgentConfig, ModelAgentConfig, ReplayConfig
 from deskfork.records.lock import RunLock, TaskWording, TemplateLock
 from deskfork.sandbox.base import TemplateFacts
 from deskfork.tasks.schema import Task
+from deskfork.trial.policies import script_of
 from deskfork.trial.prepare import Preparation
 
 _PACKAGES = (
@@ -71,16 +71,8 @@ def task_digest(task: Task) -> str:
 def script_digests(prepared: Preparation) -> dict[str, str]:
     """Return the hash of each host file that replies of agents are read from, by its path."""
     agents = {id(plan.agent): plan.agent for plan in prepared.plans}
-    scripts = {path for agent in agents.values() if (path := _script(agent)) is not None}
+    scripts = {path for agent in agents.values() if (path := script_of(agent)) is not None}
     return {str(path): f"sha256:{_file_digest(path)}" for path in sorted(scripts)}
-
-
-def _script(agent: AgentConfig) -> Path | None:
-    """Return where an agent reads its replies, if it does."""
-    if isinstance(agent, ReplayConfig):
-        return agent.file
-    scheme, _, name = agent.model.partition(":") if isinstance(agent, ModelAgentConfig) else ("", "", "")
-    return Path(name) if scheme in ("scripted", "replay") else None
 
 
 def _file_digest(path: Path) -> str:

@@ -29,10 +29,14 @@ class TrialPlan:
     """Where this set-up was baked, the trial begins with it done."""
     price: Price | None = None
     """What the agent's model costs; None where that is not known."""
+    model_name: str | None = None
+    """What records call the model, where a node of a cluster reads its script at another place."""
 
     @property
     def model(self) -> str | None:
         """The model's spec, for agents that have one."""
+        if self.model_name is not None:
+            return self.model_name
         return self.agent.model if isinstance(self.agent, ModelAgentConfig) else None
 
     @property

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import yaml
 
-from deskfork.agent.config import AgentConfig, ModelAgentConfig
+from deskfork.agent.config import AgentConfig, ModelAgentConfig, ReplayConfig
 from deskfork.core.errors import ConfigError
 
 INDEX = "index.yaml"
 _SCHEME = "scripted:"
+_OF_FILES = ("scripted", "replay")
 
 
 def with_script(agent: AgentConfig, task: str, indexes: dict[Path, dict[str, str]]) -> AgentConfig:
@@ -39,6 +40,21 @@ def with_script(agent: AgentConfig, task: str, indexes: dict[Path, dict[str, str
     if not script.is_file():
         raise ConfigError(f"agent '{agent.name}' has no script for task {task}: there is no file {script}")
     return agent.model_copy(update={"model": f"{_SCHEME}{script}"})
+
+
+def script_of(agent: AgentConfig) -> Path | None:
+    """Return the host file that an agent reads its replies from, if it does."""
+    if isinstance(agent, ReplayConfig):
+        return agent.file
+    scheme, _, name = agent.model.partition(":") if isinstance(agent, ModelAgentConfig) else ("", "", "")
+    return Path(name) if scheme in _OF_FILES else None
+
+
+def moved_script(agent: AgentConfig, place: Path) -> AgentConfig:
+    """Return an agent that has a script, with the script at another place."""
+    if isinstance(agent, ModelAgentConfig):
+        return agent.model_copy(update={"model": f"{agent.model.partition(':')[0]}:{place}"})
+    return agent.model_copy(update={"file": place})
 
 
 def _read_index(path: Path) -> dict[str, str]:

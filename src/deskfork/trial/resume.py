@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deskfork.core.atomic import write_atomic
-from deskfork.core.config import cache_dir
 from deskfork.core.errors import ConfigError, InfraError
 from deskfork.records.claim import claimed
 from deskfork.records.lock import RunLock
@@ -16,12 +15,11 @@ from deskfork.records.reader import AttemptRecord, RunRecords, find_run, read_ru
 from deskfork.records.sums import actions_of, lines_of, tokens_of
 from deskfork.records.trial import TrialResult, TrialStatus, Verdict
 from deskfork.sandbox.base import SandboxProvider
-from deskfork.sandbox.open import open_provider
 from deskfork.trial.config import resolve_config
 from deskfork.trial.lock import make_lock
 from deskfork.trial.plan import Notify, TrialPlan
-from deskfork.trial.prepare import describe_templates, prepare
-from deskfork.trial.run import Beginning, OnBegin, RunSummary, carry_out, slots_for, write_ingredients
+from deskfork.trial.prepare import prepare
+from deskfork.trial.run import Beginning, OnBegin, RunSummary, carry_out, open_engine, write_ingredients
 from deskfork.trial.trial import is_over
 
 _CUT_OFF = "its process ended before it did; recorded when the run was resumed"
@@ -52,28 +50,30 @@ def resume_run(
         records = read_run(run_dir)
         config = resolve_config(records.paths.config, {})
         prepared = prepare(config)
-        opened = provider or open_provider(records.lock.provider if records.lock else config.provider, cache_dir())
-        stack.callback(opened.close)
-        templates = describe_templates(opened, prepared.tasks)
-        lock = make_lock(records.paths.id, opened.name, templates, prepared)
+        engine = open_engine(config, records.lock.provider if records.lock else config.provider, provider)
+        stack.callback(engine.close)
+        templates = engine.templates(prepared.tasks)
+        lock = make_lock(records.paths.id, engine.provider, templates, prepared)
         if records.lock is None:
             # Cut off before its first trial.
             write_ingredients(records.paths, config, prepared, lock)
         else:
-            _require_same(records.lock, lock, run_dir)
-        slots = slots_for(config, opened, templates)
+            # Each node of a cluster has templates of its own making; each result names the one that it was forked from.
+            _require_same(records.lock, lock, run_dir, with_templates=config.engine == "local")
+        slots = engine.slots(config, templates)
         earlier = _attempts(records, {plan.key: plan for plan in prepared.plans})
         ended = tuple(attempts[-1] for attempts in earlier.values() if is_over(attempts))
         on_begin(Beginning(records.paths.root, prepared, slots, ended))
-        return carry_out(config, prepared, records.paths, opened, slots, notify=notify, earlier=earlier)
+        return carry_out(config, prepared, records.paths, engine, slots, notify=notify, earlier=earlier)
 
 
-def _require_same(then: RunLock, now: RunLock, run_dir: Path) -> None:
+def _require_same(then: RunLock, now: RunLock, run_dir: Path, *, with_templates: bool) -> None:
+    templates = [{found.name: found.digest for found in lock.templates} for lock in (then, now)]
     differences = [
         *_changes("task", then.tasks, now.tasks),
         *_changes("agent", *({str(agent["name"]): agent for agent in lock.agents} for lock in (then, now))),
         *_changes("script", then.scripts, now.scripts),
-        *_changes("template", *({found.name: found.digest for found in lock.templates} for lock in (then, now))),
+        *(_changes("template", *templates) if with_templates else ()),
     ]
     if differences:
         more = f" and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""

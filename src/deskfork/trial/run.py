@@ -1,9 +1,9 @@
 """One run: many trials, one directory."""
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -11,23 +11,24 @@ import yaml
 
 from deskfork.core.atomic import write_atomic
 from deskfork.core.config import cache_dir
-from deskfork.core.errors import InfraError
-from deskfork.core.tracing import current_context, span
+from deskfork.core.errors import ConfigError, InfraError
+from deskfork.core.tracing import span
 from deskfork.records.claim import claimed
 from deskfork.records.lock import RunLock
 from deskfork.records.paths import RunPaths, create_run
 from deskfork.records.trial import TrialResult, TrialStatus
-from deskfork.sandbox.base import SandboxProvider, TemplateFacts
+from deskfork.sandbox.base import SandboxProvider
 from deskfork.sandbox.open import open_provider
 from deskfork.trial.budget import RunLedger
-from deskfork.trial.capacity import Slots, choose_slots, measure_capacity, sandbox_mib
+from deskfork.trial.capacity import Slots
 from deskfork.trial.config import RunConfig
-from deskfork.trial.engines.local import run_jobs
+from deskfork.trial.engines.engine import Engine, Work
+from deskfork.trial.engines.local import LocalEngine
 from deskfork.trial.interrupt import ends_on_signals
 from deskfork.trial.lock import make_lock
-from deskfork.trial.plan import Notify, TrialSetting
-from deskfork.trial.prepare import Preparation, describe_templates, prepare
-from deskfork.trial.trial import is_over, run_trial
+from deskfork.trial.plan import Notify
+from deskfork.trial.prepare import Preparation, prepare
+from deskfork.trial.trial import is_over
 
 Attempts = Mapping[tuple[str, str, int], Sequence[TrialResult]]
 """What is there of each trial (see `TrialPlan.key`), its earliest attempt first."""
@@ -85,33 +86,42 @@ def start_run(
     """
     prepared = prepare(config)
     with ExitStack() as stack:
-        opened = provider or open_provider(config.provider, cache_dir())
-        stack.callback(opened.close)
-        templates = describe_templates(opened, prepared.tasks)
-        slots = slots_for(config, opened, templates)
+        engine = open_engine(config, config.provider, provider)
+        stack.callback(engine.close)
+        templates = engine.templates(prepared.tasks)
+        slots = engine.slots(config, templates)
         paths = create_run(config.out)
         stack.enter_context(claimed(paths))
-        write_ingredients(paths, config, prepared, make_lock(paths.id, opened.name, templates, prepared))
+        write_ingredients(paths, config, prepared, make_lock(paths.id, engine.provider, templates, prepared))
         on_begin(Beginning(paths.root, prepared, slots))
-        return carry_out(config, prepared, paths, opened, slots, notify=notify, earlier={})
+        return carry_out(config, prepared, paths, engine, slots, notify=notify, earlier={})
 
 
-def slots_for(config: RunConfig, provider: SandboxProvider, templates: Sequence[TemplateFacts]) -> Slots:
-    """Return how many trials run at the same time on this machine as it is now.
+def open_engine(config: RunConfig, name: str, provider: SandboxProvider | None) -> Engine:
+    """Return what carries out a run's trials.
+
+    Args:
+        config: Says which.
+        name: The provider to open.
+        provider: In place of that one.
 
     Raises:
-        ConfigError: As many as were asked for do not fit.
+        ConfigError: The provider cannot work here, or there is no such cluster.
     """
-    accelerations = {template.acceleration for template in templates}
-    need_mib = sandbox_mib(provider.name, "kvm" if accelerations == {"kvm"} else "tcg")
-    return choose_slots(config.parallel, need_mib, measure_capacity())
+    if config.engine == "local":
+        return LocalEngine(provider or open_provider(name, cache_dir()))
+    if importlib.util.find_spec("ray") is None:
+        raise ConfigError("--engine ray needs the Python package ray: install deskfork[ray]")
+    from deskfork.trial.engines.ray import RayEngine
+
+    return RayEngine(config.ray_address, name)
 
 
 def carry_out(
     config: RunConfig,
     prepared: Preparation,
     paths: RunPaths,
-    provider: SandboxProvider,
+    engine: Engine,
     slots: Slots,
     *,
     notify: Notify,
@@ -123,59 +133,35 @@ def carry_out(
         config: The run's.
         prepared: What it is going to do.
         paths: Its directory, which the caller has claimed.
-        provider: Opens the sandboxes; closed at the end.
+        engine: Runs the trials; closed at the end.
         slots: How many trials at the same time.
         notify: See `start_run`.
         earlier: What the run has of each trial already.
     """
     cancelled = Event()
-    ledger = _ledger(config, earlier)
     attributes = {
         "deskfork.run": paths.id,
         "deskfork.agent": ", ".join(agent.name for agent in config.agents),
-        "deskfork.provider": provider.name,
+        "deskfork.provider": engine.provider,
     }
+    due = [(plan, earlier.get(plan.key, ())) for plan in prepared.plans]
     with ends_on_signals(cancelled) as stop, span("run", attributes):
-        setting = TrialSetting(
-            provider=provider,
-            paths=paths,
-            limits=config.limits,
-            setup_timeout_s=config.setup_timeout_s,
-            network=config.network,
-            notify=notify,
-            ledger=ledger,
-            keep_state=config.keep_state,
-            evaluations=config.evaluations,
-            cache=config.cache,
-            parent=current_context(),
-            cancelled=cancelled,
-        )
-        jobs = [
-            partial(run_trial, plan, setting, earlier.get(plan.key, ()))
-            for plan in prepared.plans
-            if not is_over(earlier.get(plan.key, ()))
-        ]
-        results = run_jobs(
-            jobs,
-            parallel=slots.count,
-            may_begin=lambda: not ledger.spent(),
-            cancelled=cancelled,
-            on_cancel=provider.close,
-        )
-        # Threads that are stuck in a call, of a model say, end with the process; their trials are recorded now.
-        results += [result for abandon in list(setting.ongoing) if (result := abandon())]
-        provider.close()
+        ledger = _ledger(config, engine, earlier)
+        open_trials = [(plan, attempts) for plan, attempts in due if not is_over(attempts)]
+        results = engine.run(Work(config, paths, open_trials, slots, ledger, notify, cancelled))
+        spent = ledger.spent()
+        engine.close()
     last = {key: attempts[-1] for key, attempts in earlier.items() if attempts}
     last |= {(result.task, result.agent, result.repeat): result for result in results}
     counting = tuple(last[plan.key] for plan in prepared.plans if plan.key in last)
     summary = RunSummary(paths.root, counting, len(prepared.plans), prepared.skipped, stop.signal_number)
-    return replace(summary, budget_reached=ledger.spent()) if summary.not_begun else summary
+    return replace(summary, budget_reached=spent) if summary.not_begun else summary
 
 
-def _ledger(config: RunConfig, earlier: Attempts) -> RunLedger:
+def _ledger(config: RunConfig, engine: Engine, earlier: Attempts) -> RunLedger:
     attempts = [attempt for of_trial in earlier.values() for attempt in of_trial]
     tokens = sum(attempt.tokens.total for attempt in attempts if attempt.tokens)
-    return RunLedger(config.budget, tokens=tokens, cost_usd=sum(attempt.cost_usd or 0.0 for attempt in attempts))
+    return engine.ledger(config.budget, tokens=tokens, cost_usd=sum(attempt.cost_usd or 0.0 for attempt in attempts))
 
 
 def write_ingredients(paths: RunPaths, config: RunConfig, prepared: Preparation, lock: RunLock) -> None:

@@ -11,19 +11,26 @@ from deskfork.records.trial import TrialResult, TrialStatus
 from deskfork.trial.attempt import Attempt
 from deskfork.trial.plan import TrialEvent, TrialPlan, TrialSetting
 
+_NODES_LOST = 3
+"""How often an attempt of which nothing is known, whose cluster node was lost, is made again."""
+
 
 def is_over(attempts: Sequence[TrialResult]) -> bool:
     """Return whether a trial with these attempts, the earliest first, needs no further one.
 
     A fork or set-up that failed is tried once more: the agent had no part in it. A sandbox that died in one of the
     agent's own cells is tried once more as well; when it dies there again, the agent is taken to have destroyed it.
-    An attempt that was cancelled says nothing.
+    An attempt that was cancelled, or lost with the node that it ran on, says nothing.
     """
     if not attempts or attempts[-1].status is TrialStatus.CANCELLED:
         return False
     if attempts[-1].status is TrialStatus.SANDBOX_LOST:
-        return _losses(attempts) > 1
-    return not _failed_early(attempts[-1]) or sum(map(_failed_early, attempts)) > 1
+        return losses(attempts) > 1
+    if not _failed_early(attempts[-1]):
+        return True
+    has_begun = bool(attempts[-1].phases_s)
+    alike = sum(_failed_early(attempt) and bool(attempt.phases_s) is has_begun for attempt in attempts)
+    return alike > (1 if has_begun else _NODES_LOST)
 
 
 def run_trial(plan: TrialPlan, setting: TrialSetting, earlier: Sequence[TrialResult] = ()) -> TrialResult:
@@ -40,7 +47,7 @@ def run_trial(plan: TrialPlan, setting: TrialSetting, earlier: Sequence[TrialRes
     attempts = list(earlier)
     while True:
         number = attempts[-1].attempt + 1 if attempts else 0
-        result = _run_attempt(plan, setting, number, _losses(attempts))
+        result = run_attempt(plan, setting, number, losses(attempts))
         attempts.append(result)
         is_last = is_over(attempts) or setting.cancelled.is_set() or bool(setting.ledger.spent())
         setting.notify(TrialEvent(plan, number, "ended", result.steps, result, is_last))
@@ -48,7 +55,8 @@ def run_trial(plan: TrialPlan, setting: TrialSetting, earlier: Sequence[TrialRes
             return result
 
 
-def _losses(attempts: Sequence[TrialResult]) -> int:
+def losses(attempts: Sequence[TrialResult]) -> int:
+    """Return in how many attempts the sandbox died in the agent's own cells."""
     return sum(attempt.status is TrialStatus.SANDBOX_LOST for attempt in attempts)
 
 
@@ -56,7 +64,15 @@ def _failed_early(attempt: TrialResult) -> bool:
     return attempt.status is TrialStatus.INFRA_ERROR and "agent" not in attempt.phases_s
 
 
-def _run_attempt(plan: TrialPlan, setting: TrialSetting, number: int, earlier_losses: int) -> TrialResult:
+def run_attempt(plan: TrialPlan, setting: TrialSetting, number: int, earlier_losses: int) -> TrialResult:
+    """Run one attempt and record it; whatever happens in it is its result.
+
+    Args:
+        plan: What to run.
+        setting: How.
+        number: Which attempt of the trial it is, from 0.
+        earlier_losses: How many sandboxes earlier attempts lost.
+    """
     attempt = Attempt(plan, setting, number, earlier_losses)
     paths = setting.paths.attempt(plan.task.id, plan.agent.name, plan.repeat, number)
     about: dict[str, Attribute] = {

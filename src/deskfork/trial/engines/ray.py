@@ -1,0 +1,256 @@
+"""Runs trials on the nodes of a Ray cluster; the only module that imports ray.
+
+Each attempt is one Ray task, placed by memory and, while there are any, on nodes with the custom resource `kvm`. Nodes
+need deskfork itself, the keys of models in their environment, and nothing else: what a trial needs comes with it. Its
+events, what it uses and its records come back through an actor on the caller's node, the desk.
+"""
+
+import os
+from collections import deque
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from deskfork.agent.limits import Limits
+from deskfork.agent.models.built import Price
+from deskfork.core.config import cache_dir
+from deskfork.core.errors import ConfigError, InfraError
+from deskfork.core.waiting import Deadline, wait_until
+from deskfork.records.trial import TokenUsage, TrialResult
+from deskfork.sandbox.base import TemplateFacts
+from deskfork.sandbox.open import open_provider
+from deskfork.tasks.schema import Task
+from deskfork.trial.budget import RunBudget, RunLedger
+from deskfork.trial.capacity import MAX_PARALLEL, Capacity, Slots, sandbox_mib
+from deskfork.trial.config import RunConfig
+from deskfork.trial.engines.crowd import Crowd, Lost, Reached
+from deskfork.trial.engines.engine import Work
+from deskfork.trial.engines.node import BUILD_TIMEOUT_S, Order, make_ready, play
+from deskfork.trial.engines.parcel import Parcel, Piece
+
+_ray: Any = ray
+"""As Ray's own annotations, which are in part wrong and in part missing, do not get in the way."""
+KVM = "kvm"
+"""Custom resource of nodes on which guests run under KVM; one for each sandbox."""
+_ASK_TIMEOUT_S = 60.0
+_POST_TIMEOUT_S = 300.0
+_BACKLOG = 32
+"""Messages that wait at the desk for the caller; pieces of records among them have up to 2 MiB."""
+_ALL_NODES = 4 * MAX_PARALLEL
+
+
+class _Desk:
+    """Where nodes hand in what they have, and ask whether they may go on; one, on the caller's node."""
+
+    def __init__(self, budget: RunBudget, tokens: int, cost_usd: float) -> None:
+        self._ledger = RunLedger(budget, tokens=tokens, cost_usd=cost_usd)
+        self._messages: deque[tuple[int, Any]] = deque()
+        self._is_cancelled = False
+
+    def spent(self) -> str:
+        return self._ledger.spent()
+
+    def book(self, tokens: TokenUsage | None, price: Price | None) -> None:
+        self._ledger.book(tokens, price)
+
+    def within(self, limits: Limits) -> Limits:
+        return self._ledger.within(limits)
+
+    def post(self, ticket: int, message: Any) -> bool:
+        if len(self._messages) >= _BACKLOG and isinstance(message, Piece):
+            return False
+        self._messages.append((ticket, message))
+        return True
+
+    def take(self) -> list[tuple[int, Any]]:
+        taken = list(self._messages)
+        self._messages.clear()
+        return taken
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+
+    def is_cancelled(self) -> bool:
+        return self._is_cancelled
+
+
+class FarLedger(RunLedger):
+    """The ledger that lies on the desk."""
+
+    def __init__(self, desk: Any) -> None:
+        self.desk = desk
+
+    def book(self, tokens: TokenUsage | None, price: Price | None) -> None:
+        """See `RunLedger.book`; what is asked afterwards knows of it."""
+        self.desk.book.remote(tokens, price)
+
+    def spent(self) -> str:
+        """See `RunLedger.spent`."""
+        return str(_ask(self.desk.spent.remote()))
+
+    def within(self, limits: Limits) -> Limits:
+        """See `RunLedger.within`."""
+        found = _ask(self.desk.within.remote(limits))
+        assert isinstance(found, Limits)
+        return found
+
+
+class RayEngine:
+    """Carries out trials on a cluster; see `Engine`."""
+
+    def __init__(self, address: str, provider: str) -> None:
+        """Connect.
+
+        Args:
+            address: See `RunConfig.ray_address`.
+            provider: Name of the provider that every node opens.
+
+        Raises:
+            ConfigError: There is no cluster at that address.
+        """
+        # Ray tells its makers about every cluster unless it is told not to.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        self.provider = provider
+        try:
+            _ray.init(address=address, log_to_driver=False, logging_level="ERROR", ignore_reinit_error=True)
+        except (RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"no Ray cluster answers at {address}: {error}; start one with `ray start --head`, or use"
+                " --ray-address local"
+            ) from error
+
+    def templates(self, tasks: tuple[Task, ...]) -> tuple[TemplateFacts, ...]:
+        """Build images and templates where they are missing; see `Engine.templates`."""
+        names = sorted({task.template for task in tasks})
+        prepare = _ray.remote(num_cpus=0, max_retries=0)(_prepare_node)
+        asked = [
+            prepare.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(
+                self.provider, names
+            )
+            for node in _nodes()
+        ]
+        found = [facts for answer in asked for facts in _ask(answer, BUILD_TIMEOUT_S)]
+        return tuple({(facts.name, facts.digest): facts for facts in found}.values())
+
+    def slots(self, config: RunConfig, templates: Sequence[TemplateFacts]) -> Slots:
+        """Go by the nodes' processors and memory; see `Engine.slots`."""
+        if config.cache is not None:
+            raise ConfigError("a cache of answers lies on one machine: drop --cache, or run without --engine ray")
+        need_mib = sandbox_mib(self.provider)
+        nodes = [(int(n["Resources"].get("CPU", 0)), int(n["Resources"].get("memory", 0) / 2**20)) for n in _nodes()]
+        fitting = sum(min(cores, memory_mib // need_mib) for cores, memory_mib in nodes)
+        if not fitting:
+            raise ConfigError(f"no node of the cluster has a processor and {need_mib} MiB of memory for one sandbox")
+        capacity = Capacity(sum(cores for cores, _ in nodes), sum(memory_mib for _, memory_mib in nodes))
+        count = min(fitting, _ALL_NODES) if config.parallel == "auto" else config.parallel
+        warning = f"{count} at a time of {fitting} that fit: --parallel auto uses all" if count < fitting else ""
+        return Slots(min(count, fitting), need_mib, capacity, warning)
+
+    def ledger(self, budget: RunBudget, *, tokens: int, cost_usd: float) -> RunLedger:
+        """Count at the desk; see `Engine.ledger`."""
+        here = NodeAffinitySchedulingStrategy(_ray.get_runtime_context().get_node_id(), soft=True)
+        desk = _ray.remote(num_cpus=0, scheduling_strategy=here)(_Desk).remote(budget, tokens, cost_usd)
+        return FarLedger(desk)
+
+    def run(self, work: Work) -> list[TrialResult]:
+        """Run trials on the nodes; see `Engine.run`."""
+        assert isinstance(work.ledger, FarLedger)
+        return Crowd(work, _Tasks(work, self.provider, work.ledger.desk), self.provider).run()
+
+    def close(self) -> None:
+        """Leave the cluster, which ends what still runs there for us."""
+        _ray.shutdown()
+
+
+@dataclass
+class _Tasks:
+    """Attempts as Ray tasks; see `crowd.Tasks`."""
+
+    work: Work
+    provider: str
+    desk: Any
+    _tickets: dict[Any, int] = field(default_factory=dict)
+
+    def begin(self, ticket: int, parcel: Parcel, attempt: int, earlier_losses: int) -> None:
+        order = Order(self.work.config, self.provider, attempt, earlier_losses)
+        play = _ray.remote(num_cpus=1, memory=self.work.slots.sandbox_mib * 2**20, max_retries=0)(_play)
+        has_kvm = _ray.available_resources().get(KVM, 0) >= 1
+        placed = play.options(resources={KVM: 1}) if has_kvm else play
+        self._tickets[placed.remote(self.desk, ticket, parcel, order)] = ticket
+
+    def messages(self) -> list[tuple[int, Any]]:
+        taken = _ask(self.desk.take.remote())
+        assert isinstance(taken, list)
+        return taken
+
+    def ended(self, timeout_s: float) -> list[tuple[int, str | Lost]]:
+        references = list(self._tickets)
+        done, _ = _ray.wait(references, num_returns=len(references), timeout=timeout_s)
+        return [(self._tickets.pop(reference), _outcome(reference)) for reference in done]
+
+    def cancel(self) -> None:
+        self.desk.cancel.remote()
+
+
+def _outcome(reference: Any) -> str | Lost:
+    try:
+        return str(_ray.get(reference, timeout=_ASK_TIMEOUT_S))
+    except RayError as error:
+        return Lost(" ".join(str(error).split())[:500])
+
+
+def _nodes() -> list[dict[str, Any]]:
+    return [node for node in _ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+
+
+def _ask(reference: Any, timeout_s: float = _ASK_TIMEOUT_S) -> Any:
+    """Return what a task or an actor answered.
+
+    Raises:
+        ConfigError: It refused.
+        InfraError: It failed, or did not answer in time.
+    """
+    try:
+        return _ray.get(reference, timeout=timeout_s)
+    except GetTimeoutError as error:
+        raise InfraError(f"the Ray cluster gave no answer in {timeout_s:.0f} s") from error
+    except RayError as error:
+        if isinstance(cause := getattr(error, "cause", None), ConfigError):
+            raise ConfigError(f"a node of the Ray cluster: {cause}") from error
+        raise InfraError(f"the Ray cluster failed: {' '.join(str(error).split())[:500]}") from error
+
+
+def _prepare_node(provider: str, names: list[str]) -> tuple[TemplateFacts, ...]:
+    with closing(open_provider(provider, cache_dir())) as opened:
+        return make_ready(opened, names)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """The way from a node to the desk; see `node.Line`."""
+
+    desk: Any
+    ticket: int
+
+    @property
+    def ledger(self) -> RunLedger:
+        return FarLedger(self.desk)
+
+    def send(self, message: Reached | Piece) -> None:
+        def is_taken() -> bool:
+            return bool(_ask(self.desk.post.remote(self.ticket, message)))
+
+        if not wait_until(is_taken, Deadline.after(_POST_TIMEOUT_S), interval_s=0.1):
+            raise InfraError(f"records were not taken from this node in {_POST_TIMEOUT_S:.0f} s")
+
+    def is_cancelled(self) -> bool:
+        return bool(_ask(self.desk.is_cancelled.remote()))
+
+
+def _play(desk: Any, ticket: int, parcel: Parcel, order: Order) -> str:
+    return play(parcel, order, _Line(desk, ticket))
