@@ -1,7 +1,8 @@
 """Writes one attempt's folder while the trial goes on."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
@@ -65,8 +66,11 @@ class TrialRecorder:
         try:
             self.screens.close()
         finally:
-            with _writing(self.paths.trajectory):
-                self._trajectory.close()
+            with _writing(self.paths.trajectory), closing(self._trajectory):
+                if self.steps and not self._trajectory.closed:
+                    # A result that survives a power cut must not stand beside steps that did not.
+                    self._trajectory.flush()
+                    os.fsync(self._trajectory.fileno())
 
     def write_result(self, result: TrialResult) -> None:
         """Write result.json, whole or not at all; to be called last, once."""

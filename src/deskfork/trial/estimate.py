@@ -3,7 +3,7 @@
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from deskfork.agent.config import AgentConfig, ModelAgentConfig
@@ -12,10 +12,11 @@ from deskfork.core.config import StrictModel
 from deskfork.core.errors import ConfigError
 from deskfork.records.reader import read_run
 from deskfork.records.trial import TrialResult
-from deskfork.trial.capacity import choose_slots, measure_capacity, sandbox_mib
+from deskfork.trial.capacity import Slots, choose_slots, measure_capacity, sandbox_mib
 from deskfork.trial.config import RunConfig
 from deskfork.trial.plan import TrialPlan
 from deskfork.trial.prepare import Preparation, prepare
+from deskfork.trial.run import open_engine
 
 AROUND_S = 15.0
 """Fork, set-up, evaluation and closing of one trial, where no earlier trial of the task tells."""
@@ -83,7 +84,7 @@ def plan_run(config: RunConfig) -> RunEstimate:
         InfraError: A local model could not be loaded, or free memory could not be measured.
     """
     prepared = prepare(config)
-    slots = choose_slots(config.parallel, sandbox_mib(config.provider), measure_capacity())
+    slots = _slots(config)
     times = _Times(_earlier_results(config.out))
     trials = tuple(_trial(plan, config, times) for plan in prepared.plans)
     agents = tuple(_agent(agent, prepared, trials, config) for agent in prepared.agents)
@@ -107,6 +108,13 @@ def plan_run(config: RunConfig) -> RunEstimate:
         max_cost_usd=min(bounds, default=None),
         warning=slots.warning,
     )
+
+
+def _slots(config: RunConfig) -> Slots:
+    if config.engine == "local":
+        return choose_slots(config.parallel, sandbox_mib(config.provider), measure_capacity())
+    with closing(open_engine(config, config.provider, None)) as cluster:
+        return cluster.slots(config, ())
 
 
 class _Times:
