@@ -180,8 +180,6 @@ def test_a_cancelled_run_has_its_records_handed_in(cluster: Any, source: Path) -
 def test_what_a_cluster_cannot_do_is_refused(cluster: Any, source: Path) -> None:
     with pytest.raises(ConfigError, match="cache"):
         run(config(cluster, source, cache=source.parent / "cache"), [])
-    with pytest.raises(ConfigError, match=r"no node of the cluster|a node of the Ray cluster"):
-        run(config(cluster, source, provider="qemu"), [])
     assert not (source.parent / "runs").exists()
     ray.shutdown()
     with pytest.raises(ConfigError, match="no Ray cluster answers"):

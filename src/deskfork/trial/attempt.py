@@ -107,7 +107,7 @@ class Attempt:
             self_report=outcome.self_report if outcome else None,
             steps=outcome.steps if outcome else len(self._steps),
             tokens=outcome.tokens if outcome else tokens_of(self._steps),
-            cost_usd=outcome.cost_usd if outcome else self._cost_so_far(),
+            cost_usd=outcome.cost_usd if outcome else self._plan.cost_usd(tokens_of(self._steps)),
             duration_s=time.monotonic() - self._clock,
             phases_s=dict(self._phases.seconds),
             action_mix=actions_of(self._steps),
@@ -164,15 +164,16 @@ class Attempt:
         self._status = TrialStatus(self._outcome.status)
         if self._outcome.error:
             self._errors.append(self._outcome.error)
-        recorder.write_messages(json.dumps(self._outcome.messages, indent=1, ensure_ascii=False) + "\n")
-        recorder.log(f"agent: {self._outcome.status} ({self._outcome.reason}) after {self._outcome.steps} steps")
+        done = self._outcome
+        recorder.write_messages(json.dumps(done.messages, indent=1, ensure_ascii=False) + "\n")
+        recorder.log(f"agent: {done.status} ({done.reason}) after {done.steps} steps")
 
     def _bounded_agent(self) -> tuple[AgentConfig, Limits]:
         """Return the agent and its limits, no wider than what is left of the run's budget."""
-        agent = self._plan.agent
+        agent, ledger = self._plan.agent, self._setting.ledger
         if not isinstance(agent, ModelAgentConfig):
-            return agent, self._setting.ledger.within(self._setting.limits)
-        limits = self._setting.ledger.within(agent.limits or self._setting.limits)
+            return agent, ledger.within(self._setting.limits)
+        limits = ledger.within(agent.limits or self._setting.limits)
         return agent.model_copy(update={"limits": limits}), limits
 
     def _cache(self) -> CacheUse | None:
@@ -241,10 +242,6 @@ class Attempt:
                 strict_score=0.0,
                 reason="the sandbox died in the agent's own cells again, so the agent is taken to have destroyed it",
             )
-
-    def _cost_so_far(self) -> float | None:
-        tokens, price = tokens_of(self._steps), self._plan.price
-        return price.cost_usd(tokens.input_tokens, tokens.output_tokens) if tokens and price else None
 
 
 def _log_steps(done: list[SetupOutcome], recorder: TrialRecorder) -> None:

@@ -10,7 +10,7 @@ from deskfork.agent.limits import Limits
 from deskfork.agent.models.built import Price
 from deskfork.core.tracing import TraceContext
 from deskfork.records.paths import RunPaths
-from deskfork.records.trial import TrialResult
+from deskfork.records.trial import TokenUsage, TrialResult
 from deskfork.sandbox.base import SandboxProvider
 from deskfork.tasks.schema import Task
 from deskfork.trial.budget import RunLedger
@@ -43,6 +43,12 @@ class TrialPlan:
     def key(self) -> tuple[str, str, int]:
         """What no two trials of a run share: task, agent, repeat."""
         return self.task.id, self.agent.name, self.repeat
+
+    def cost_usd(self, tokens: TokenUsage | None) -> float | None:
+        """Return what so many tokens cost, US dollars; None where they or the price are not known."""
+        if tokens is None or self.price is None:
+            return None
+        return self.price.cost_usd(tokens.input_tokens, tokens.output_tokens)
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def _close(record: AttemptRecord, plan: TrialPlan, lock: RunLock | None) -> Tria
         error=f"cut off: {_CUT_OFF}",
         steps=len(steps),
         tokens=tokens,
-        cost_usd=plan.price.cost_usd(tokens.input_tokens, tokens.output_tokens) if tokens and plan.price else None,
+        cost_usd=plan.cost_usd(tokens),
         duration_s=ended_s - begun_s,
         phases_s={},
         action_mix=actions_of(steps),

@@ -26,7 +26,7 @@ from deskfork.sandbox.base import TemplateFacts
 from deskfork.sandbox.open import open_provider
 from deskfork.tasks.schema import Task
 from deskfork.trial.budget import RunBudget, RunLedger
-from deskfork.trial.capacity import MAX_PARALLEL, Capacity, Slots, sandbox_mib
+from deskfork.trial.capacity import Capacity, Slots, sandbox_mib
 from deskfork.trial.config import RunConfig
 from deskfork.trial.engines.crowd import Crowd, Lost, Reached
 from deskfork.trial.engines.engine import Work
@@ -41,7 +41,6 @@ _ASK_TIMEOUT_S = 60.0
 _POST_TIMEOUT_S = 300.0
 _BACKLOG = 32
 """Messages that wait at the desk for the caller; pieces of records among them have up to 2 MiB."""
-_ALL_NODES = 4 * MAX_PARALLEL
 
 
 class _Desk:
@@ -95,8 +94,7 @@ class FarLedger(RunLedger):
 
     def within(self, limits: Limits) -> Limits:
         """See `RunLedger.within`."""
-        found = _ask(self.desk.within.remote(limits))
-        assert isinstance(found, Limits)
+        found: Limits = _ask(self.desk.within.remote(limits))
         return found
 
 
@@ -128,12 +126,8 @@ class RayEngine:
         """Build images and templates where they are missing; see `Engine.templates`."""
         names = sorted({task.template for task in tasks})
         prepare = _ray.remote(num_cpus=0, max_retries=0)(_prepare_node)
-        asked = [
-            prepare.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)).remote(
-                self.provider, names
-            )
-            for node in _nodes()
-        ]
+        places = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in _nodes()]
+        asked = [prepare.options(scheduling_strategy=place).remote(self.provider, names) for place in places]
         found = [facts for answer in asked for facts in _ask(answer, BUILD_TIMEOUT_S)]
         return tuple({(facts.name, facts.digest): facts for facts in found}.values())
 
@@ -147,15 +141,15 @@ class RayEngine:
         if not fitting:
             raise ConfigError(f"no node of the cluster has a processor and {need_mib} MiB of memory for one sandbox")
         capacity = Capacity(sum(cores for cores, _ in nodes), sum(memory_mib for _, memory_mib in nodes))
-        count = min(fitting, _ALL_NODES) if config.parallel == "auto" else config.parallel
+        count = fitting if config.parallel == "auto" else config.parallel
         warning = f"{count} at a time of {fitting} that fit: --parallel auto uses all" if count < fitting else ""
         return Slots(min(count, fitting), need_mib, capacity, warning)
 
     def ledger(self, budget: RunBudget, *, tokens: int, cost_usd: float) -> RunLedger:
         """Count at the desk; see `Engine.ledger`."""
         here = NodeAffinitySchedulingStrategy(_ray.get_runtime_context().get_node_id(), soft=True)
-        desk = _ray.remote(num_cpus=0, scheduling_strategy=here)(_Desk).remote(budget, tokens, cost_usd)
-        return FarLedger(desk)
+        make = _ray.remote(num_cpus=0, scheduling_strategy=here)(_Desk)
+        return FarLedger(make.remote(budget, tokens, cost_usd))
 
     def run(self, work: Work) -> list[TrialResult]:
         """Run trials on the nodes; see `Engine.run`."""
@@ -184,8 +178,7 @@ class _Tasks:
         self._tickets[placed.remote(self.desk, ticket, parcel, order)] = ticket
 
     def messages(self) -> list[tuple[int, Any]]:
-        taken = _ask(self.desk.take.remote())
-        assert isinstance(taken, list)
+        taken: list[tuple[int, Any]] = _ask(self.desk.take.remote())
         return taken
 
     def ended(self, timeout_s: float) -> list[tuple[int, str | Lost]]:
