@@ -34,7 +34,12 @@ ACTS = {
         0.0,
         1,
     ),
-    "a full disk": (SHELL.format("fallocate -l 100G ~/big; cat /dev/zero > ~/big; df -h ~"), "completed", 0.0, 2),
+    "a full disk": (
+        SHELL.format("fallocate -l $(df --output=avail -B1 ~ | tail -n 1) ~/big; df -h ~"),
+        "completed",
+        0.0,
+        2,
+    ),
     "a killed kernel": ("import os; os._exit(1)", "sandbox_lost", 0.0, 1),
     "a killed X": (SHELL.format("sudo systemctl stop deskfork-x"), "completed", 1.0, 2),
     "a killed sshd": (SHELL.format("sudo systemctl stop ssh; sudo pkill -x sshd"), "completed", 1.0, 2),
