@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -76,6 +77,7 @@ def play(parcel: Parcel, order: Order, line: Line) -> str:
     """
     config = order.config
     with ExitStack() as stack:
+        stack.enter_context(_interruptible_programs())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="deskfork-node-")))
         plan = unpack(parcel, folder / "files")
         provider = open_provider(order.provider, cache_dir())
@@ -101,6 +103,25 @@ def play(parcel: Parcel, order: Order, line: Line) -> str:
         for piece in pieces(setting.paths.attempt(*plan.key, order.attempt).root):
             line.send(piece)
         return result.model_dump_json()
+
+
+@contextmanager
+def _interruptible_programs() -> Iterator[None]:
+    """Within the block, programs that are started can be interrupted.
+
+    Observed with ray 2.60: its workers block SIGINT, programs inherit that, and a cell that overran its time could not
+    be interrupted. This process itself goes on to take no notice of it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, lambda number, frame: None)
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
