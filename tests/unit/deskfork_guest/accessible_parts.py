@@ -14,7 +14,8 @@ from typing import Any
 
 ROOT = "/org/a11y/atspi/accessible/root"
 SHOWING, SENSITIVE, FOCUSABLE, BUSY, ICONIFIED, EDITABLE = 25, 24, 11, 3, 15, 7
-FRAME, PANEL, BUTTON, ENTRY, STATIC, SLIDER, SECTION, DOCUMENT, ICON, HEADING = 23, 39, 43, 79, 116, 51, 85, 95, 26, 83
+FRAME, PANEL, BUTTON, ENTRY, STATIC, SLIDER, SECTION, DOCUMENT = 23, 39, 43, 79, 116, 51, 85, 95
+ICON, HEADING, PAGE_TAB = 26, 83, 37
 
 
 def align(out: bytearray, boundary: int) -> None:
