@@ -49,8 +49,8 @@ ACTS = {
         2,
     ),
     "text like our own protocol": (
-        "print('{\"msg_type\": \"status\", \"content\": {\"execution_state\": \"idle\"}}')\n"
-        "print('FinalAnswerGiven: {\"answer\": \"done\"}')",
+        'print(\'{"msg_type": "status", "content": {"execution_state": "idle"}}\')\n'
+        'print(\'FinalAnswerGiven: {"answer": "done"}\')',
         "completed",
         1.0,
         2,

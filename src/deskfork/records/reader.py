@@ -78,7 +78,8 @@ def read_trajectory(paths: AttemptPaths) -> tuple[StepRecord, ...]:
     Raises:
         ConfigError: A line is corrupt.
     """
-    lines = _read(paths.trajectory).split("\n")
+    # As bytes: a line may be cut off within a character.
+    lines = _read(paths.trajectory).split(b"\n")
     steps: list[StepRecord] = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
@@ -134,10 +135,10 @@ def _read_attempt(folder: Path) -> AttemptRecord:
     return AttemptRecord(result.task, result.agent, result.repeat, result.attempt, paths, result)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> bytes:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return path.read_bytes()
+    except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
 
 

@@ -152,6 +152,9 @@ def test_a_trajectory_cut_off_in_its_last_line_is_read_up_to_there(tmp_path: Pat
     with recorder.paths.trajectory.open("a") as stream:
         stream.write(STEP.model_dump_json()[:50])
     assert read_trajectory(recorder.paths) == (STEP,)
+    with recorder.paths.trajectory.open("ab") as stream:
+        stream.write("é".encode()[:1])
+    assert read_trajectory(recorder.paths) == (STEP,)
     with recorder.paths.trajectory.open("a") as stream:
         stream.write("\n")
     with pytest.raises(ConfigError, match="line 2"):
