@@ -57,6 +57,11 @@ class Application:
         """Whether it makes trees of its pages only once somebody has asked for them."""
         return self.toolkit == "Chromium"
 
+    @property
+    def is_of_gtk_2(self) -> bool:
+        """Whether GTK 2's implementation of accessibility speaks for it."""
+        return self.toolkit == "GAIL"
+
 
 Question = tuple[Application, Call, str, T]
 """A call to an object of an application, and what its answer is known by."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from deskfork_guest.accessibility.applications import ROOT, Application, Inquiry, Question
 from deskfork_guest.accessibility.bus import Call
-from deskfork_guest.accessibility.names import DEFUNCT, EDITABLE, ICONIFIED, SHOWING, role_name
+from deskfork_guest.accessibility.names import DEFUNCT, EDITABLE, ICONIFIED, ROLES, SHOWING, VISIBLE, role_name
 from deskfork_guest.accessibility.wire import (
     Malformed,
     parse_bits,
@@ -26,6 +26,7 @@ MAX_DEPTH = 100
 MAX_NAME = 500
 EMBEDDED = "\ufffc"
 """Stands in a text for an object of its own."""
+_SHOWN_BITS = 1 << SHOWING | 1 << VISIBLE
 _CHILDREN, _STATES, _ROLE, _NAME, _TEXT = range(5)
 _LEAVES = frozenset(("static", "label", "image", "icon", "separator", "progress bar", "scroll bar", "slider"))
 _BUTTON_ROLES = "check box,check menu item,push button,radio button,radio menu item,spin button,toggle button"
@@ -132,11 +133,17 @@ class Walk:
 
     def _take_states(self, tree: _Tree, item: Item, states: int) -> list[Question[_Asked]]:
         item.states = states
-        item.is_shown = bool(states >> SHOWING & 1) and not states & (1 << DEFUNCT | 1 << ICONIFIED)
+        application = tree.application
+        is_usable = not states & (1 << DEFUNCT | 1 << ICONIFIED)
+        if is_usable and application.is_of_gtk_2 and item.level == 1 and _SHOWN_BITS & states == 1 << VISIBLE:
+            # PCManFM 1.3.2 says of the icons on the desktop that they are visible, but neither that they show nor
+            # what they are.
+            item.is_shown, item.role = True, ROLES.index("icon")
+            return [self._question(tree, item, _NAME, application.label)]
+        item.is_shown = is_usable and bool(states >> SHOWING & 1)
         if not item.is_shown:
             return []
         item.is_in_editor &= bool(states >> EDITABLE & 1)
-        application = tree.application
         further = [
             self._question(tree, item, _ROLE, application.role),
             self._question(tree, item, _NAME, application.label),

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = "/org/a11y/atspi/accessible/root"
-SHOWING, SENSITIVE, FOCUSABLE, BUSY, ICONIFIED, EDITABLE = 25, 24, 11, 3, 15, 7
+SHOWING, SENSITIVE, FOCUSABLE, BUSY, ICONIFIED, EDITABLE, VISIBLE = 25, 24, 11, 3, 15, 7, 30
 FRAME, PANEL, BUTTON, ENTRY, STATIC, SLIDER, SECTION, DOCUMENT = 23, 39, 43, 79, 116, 51, 85, 95
-ICON, HEADING, PAGE_TAB = 26, 83, 37
+ICON, HEADING, PAGE_TAB, UNKNOWN = 26, 83, 37, 67
 
 
 def align(out: bytearray, boundary: int) -> None:

@@ -25,6 +25,8 @@ from accessible_parts import (
     SHOWING,
     SLIDER,
     STATIC,
+    UNKNOWN,
+    VISIBLE,
     MessageBus,
     Program,
     Received,
@@ -136,6 +138,17 @@ def test_what_can_have_the_focus_is_a_control_unless_it_holds_one(tmp_path: Path
         ("Card", False),
         ("pane", False),
         ("in it", True),
+    ]
+
+
+def test_icons_on_the_desktop_show_though_their_program_does_not_say_so(tmp_path: Path) -> None:
+    icon = Thing(UNKNOWN, "notes.txt", (2, 2, 87, 77), states=(VISIBLE, FOCUSABLE))
+    deep = Thing(PANEL, "", children=[Thing(BUTTON, "in a closed menu", states=(VISIBLE,))])
+    found = seen(tmp_path, Program([window(icon, deep)], toolkit="GAIL"), Program([window(icon)], toolkit="gtk"))
+    assert [(node.name, node.role, node.clickable) for node in found.nodes] == [
+        ("Window", "frame", False),
+        ("notes.txt", "icon", True),
+        ("Window", "frame", False),
     ]
 
 
