@@ -2,12 +2,14 @@
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from deskfork_guest.accessibility.bus import Bus, BusUnavailable, Call
 from deskfork_guest.accessibility.wire import Malformed, make_call, parse_references, parse_u32, parse_variant_text
 
+T = TypeVar("T")
 MAX_TEXT = 2000
 """How much of an object's text is asked for, characters."""
 MAX_APPLICATIONS = 64
@@ -55,42 +57,56 @@ class Application:
         """Whether it makes trees of its pages only once somebody has asked for them."""
         return self.toolkit == "Chromium"
 
+    @property
+    def is_of_gtk_2(self) -> bool:
+        """Whether GTK 2's implementation of accessibility speaks for it."""
+        return self.toolkit == "GAIL"
+
+
+Question = tuple[Application, Call, str, T]
+"""A call to an object of an application, and what its answer is known by."""
+
 
 class Inquiry:
-    """Questions to applications, in rounds: all of a round are asked at once, and who leaves one unanswered no more."""
+    """Questions to applications; who leaves one unanswered is asked no more."""
 
-    def __init__(self, bus: Bus, seconds: float, round_s: float) -> None:
+    def __init__(self, bus: Bus, seconds: float, patience_s: float) -> None:
         """Begin.
 
         Args:
             bus: The accessibility bus.
-            seconds: What all rounds may take together.
-            round_s: How long applications may take to answer one round.
+            seconds: What all of it may take.
+            patience_s: For how long no application at all may answer.
         """
         self._bus = bus
         self._deadline = time.monotonic() + seconds
-        self._round_s = round_s
+        self._patience_s = patience_s
         self.silent: set[str] = set()
         """The names of applications that did not answer."""
 
-    def ask(self, questions: Sequence[tuple[Application, Call, str]]) -> list[bytes | None]:
-        """Ask one round: calls to objects of applications.
+    def pursue(self, questions: Iterable[Question[T]], answer: Callable[[T, bytes], Iterable[Question[T]]]) -> None:
+        """Ask, and ask what the answers lead to.
 
-        Returns:
-            The bodies of the replies; empty for errors, None for what was not answered, or not asked.
+        Args:
+            questions: The first questions.
+            answer: Takes the body of a reply, empty for an error, and returns further questions.
 
         Raises:
             BusUnavailable: The bus broke off.
         """
-        asked = [n for n, (application, _, _) in enumerate(questions) if application.name not in self.silent]
-        until = min(self._deadline, time.monotonic() + self._round_s)
-        answered: list[bytes | None] = [None] * len(questions)
-        replies = self._bus.ask_all([questions[n][1:] for n in asked], until) if asked else []
-        for n, reply in zip(asked, replies, strict=True):
-            answered[n] = reply
-            if reply is None:
-                self.silent.add(questions[n][0].name)
-        return answered
+
+        def calls(asked: Iterable[Question[T]]) -> list[tuple[Call, str, tuple[str, T]]]:
+            return [
+                (call, path, (application.name, known_by))
+                for application, call, path, known_by in asked
+                if application.name not in self.silent
+            ]
+
+        def answered(known_by: tuple[str, T], reply: bytes) -> list[tuple[Call, str, tuple[str, T]]]:
+            return calls(answer(known_by[1], reply))
+
+        left = self._bus.converse(calls(questions), answered, self._deadline, self._patience_s)
+        self.silent.update(name for name, _ in left)
 
 
 def list_applications(bus: Bus, deadline: float) -> list[str]:

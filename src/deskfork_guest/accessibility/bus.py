@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from deskfork_guest.accessibility.wire import MESSAGE_HEAD, REPLY, Malformed, make_call, message_size, reply_serial
 
@@ -15,6 +16,7 @@ MAX_KEPT_BYTES = 32 << 20
 """What the replies to one batch of calls may have in all; later ones count as failed."""
 _CHUNK = 1 << 16
 _BUS = "org.freedesktop.DBus"
+T = TypeVar("T")
 Call = Callable[[int, str], bytes]
 """A method call that `make_call` prepared."""
 
@@ -77,28 +79,66 @@ class Bus:
         Raises:
             BusUnavailable: The connection ended, or what came over it is no D-Bus.
         """
-        first = self._serial + 1
-        self._serial += len(calls)
-        unsent = memoryview(b"".join(call(first + n, path) for n, (call, path) in enumerate(calls)))
         replies: list[bytes | None] = [None] * len(calls)
-        missing = len(calls)
         kept = 0
+
+        def keep(number: int, reply: bytes) -> tuple[()]:
+            nonlocal kept
+            kept += len(reply)
+            replies[number] = reply if kept <= MAX_KEPT_BYTES else b""
+            return ()
+
+        questions = [(call, path, number) for number, (call, path) in enumerate(calls)]
+        self.converse(questions, keep, deadline, deadline - time.monotonic())
+        return replies
+
+    def converse(
+        self,
+        questions: Sequence[tuple[Call, str, T]],
+        answer: Callable[[T, bytes], Sequence[tuple[Call, str, T]]],
+        deadline: float,
+        patience_s: float,
+    ) -> list[T]:
+        """Make calls, and those that their replies lead to, until all are answered; none waits for another's reply.
+
+        Args:
+            questions: Calls, the objects that they are for, and what `answer` knows each by.
+            answer: Takes the body of a reply, empty for an error, and returns further calls.
+            deadline: When to stop, on `time.monotonic`.
+            patience_s: For how long no reply at all may come.
+
+        Returns:
+            What the calls are known by that were not answered.
+
+        Raises:
+            BusUnavailable: The connection ended, or what came over it is no D-Bus.
+        """
+        waiting: dict[int, T] = {}
+        unsent = self._packed(questions, waiting)
+        further: list[tuple[Call, str, T]] = []
+        until = min(deadline, time.monotonic() + patience_s)
         try:
-            while missing and time.monotonic() < deadline:
-                unsent = self._exchange(unsent, deadline)
+            while waiting and time.monotonic() < until:
+                unsent, has_heard = self._exchange(unsent, time.monotonic() if further else until)
+                if not has_heard:
+                    # Not with each reply: to wake who answers for a few calls costs more than the calls.
+                    unsent = memoryview(bytes(unsent) + self._packed(further, waiting))
+                    further = []
+                    continue
                 for message, start in self._messages():
-                    n = reply_serial(message) - first
-                    if 0 <= n < len(calls):
-                        missing -= 1
-                        kept += len(message)
-                        replies[n] = message[start:] if message[1] == REPLY and kept <= MAX_KEPT_BYTES else b""
+                    serial = reply_serial(message)
+                    if serial in waiting:
+                        further += answer(waiting.pop(serial), message[start:] if message[1] == REPLY else b"")
+                        until = min(deadline, time.monotonic() + patience_s)
+                if not waiting:
+                    unsent, further = self._packed(further, waiting), []
         except (OSError, Malformed) as exc:
             self.close()
             raise BusUnavailable(f"the accessibility bus: {exc}") from exc
         if unsent:
             # Half a message is on its way: nothing can follow it.
             self.close()
-        return replies
+        return list(waiting.values())
 
     def rest(self, until: float) -> None:
         """Ask nothing until `until`, on `time.monotonic`; what comes in the meantime is dropped.
@@ -120,20 +160,30 @@ class Bus:
         self._is_open = False
         self._socket.close()
 
-    def _exchange(self, unsent: memoryview, deadline: float) -> memoryview:
-        """Send and receive what can be at the moment; wait for either if neither can."""
+    def _packed(self, questions: Sequence[tuple[Call, str, T]], waiting: dict[int, T]) -> memoryview:
+        """Marshal calls, and note under their serial numbers what they are known by."""
+        messages = []
+        for call, path, known_by in questions:
+            self._serial += 1
+            waiting[self._serial] = known_by
+            messages.append(call(self._serial, path))
+        return memoryview(b"".join(messages))
+
+    def _exchange(self, unsent: memoryview, until: float) -> tuple[memoryview, bool]:
+        """Send and receive what can be at the moment; wait for either until then. Return what is left to be sent."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN | (select.POLLOUT if unsent else 0))
-        ready = sum(event for _, event in poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+        ready = sum(event for _, event in poll.poll(max(0.0, until - time.monotonic()) * 1000))
         if ready & select.POLLOUT:
             unsent = unsent[self._socket.send(unsent[:_CHUNK]) :]
-        if ready & ~select.POLLOUT:
-            chunk = self._socket.recv(_CHUNK)
-            if not chunk:
-                raise ConnectionError("it closed the connection")
-            self._buffer += chunk[self._unwanted :]
-            self._unwanted = max(0, self._unwanted - len(chunk))
-        return unsent
+        if not ready & ~select.POLLOUT:
+            return unsent, False
+        chunk = self._socket.recv(_CHUNK)
+        if not chunk:
+            raise ConnectionError("it closed the connection")
+        self._buffer += chunk[self._unwanted :]
+        self._unwanted = max(0, self._unwanted - len(chunk))
+        return unsent, True
 
     def _messages(self) -> Iterator[tuple[bytes, int]]:
         """Take the messages that have arrived whole from the buffer, each with where its body begins."""

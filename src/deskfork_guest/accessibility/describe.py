@@ -1,35 +1,45 @@
 """From objects that show to nodes: what is in each, what hides it, and in which order they are told."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from deskfork_guest.accessibility.applications import MAX_TEXT, Application, Inquiry
-from deskfork_guest.accessibility.bus import Call
+from deskfork_guest.accessibility.applications import MAX_TEXT, Application, Inquiry, Question
 from deskfork_guest.accessibility.names import state_names
 from deskfork_guest.accessibility.screen import Rectangle, find_window, rectangle_of, visible_part
 from deskfork_guest.accessibility.tree import Candidate, candidates
-from deskfork_guest.accessibility.walk import Item
-from deskfork_guest.accessibility.wire import Malformed, parse_number, parse_text
+from deskfork_guest.accessibility.walk import EMBEDDED, MAX_NAME, Item
+from deskfork_guest.accessibility.wire import Malformed, parse_number, parse_rectangle, parse_text
 from deskfork_guest.desktop import StackedWindow
 from deskfork_guest.schema import AccessibleNode
 
 MAX_NODES = 4500
-MAX_NAME = 500
 MAX_CHARACTERS = 1_000_000
 """What all texts may have together; later nodes come without theirs."""
-_EMBEDDED = "\ufffc"
-"""Stands in a text for an object that is a node of its own."""
+_PLACE, _TEXT, _VALUE = range(3)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A candidate, and what its application says of it."""
+
+    candidate: Candidate
+    place: Rectangle | None = None
+    """On the screen; later, the part of it that shows."""
+    content: str = ""
 
 
 @dataclass
 class _Window:
-    """One top-level object, with what is below it that can be seen."""
+    """One top-level object, with what is below it."""
 
     application: Application
-    layer: int
+    objects: list[_Seen]
+    """Itself first."""
+    layer: int = 0
     """Its place in the stack of windows; menus are on top."""
-    seen: list[tuple[Candidate, Rectangle]] = field(default_factory=list)
-    """Candidates, and the part of each that shows."""
+
+
+_Asked = tuple[int, _Seen]
 
 
 def describe(
@@ -53,47 +63,78 @@ def describe(
         BusUnavailable: The bus broke off.
     """
     windows = [
-        _look_at(application, item, item.place, stack, size)
+        _Window(application, [_Seen(candidate) for candidate in candidates(item)])
         for application, items in walked
         for item in items
-        if item.place is not None
     ]
-    windows.sort(key=lambda window: -window.layer)
     is_whole = _cut(windows)
-    contents = _contents(inquiry, windows)
+    inquiry.pursue([question for window in windows for question in _questions(window)], _take)
+    windows = [window for window in windows if window.objects and window.objects[0].place is not None]
+    for window in windows:
+        _put_on_screen(window, stack, size)
+    windows.sort(key=lambda window: -window.layer)
     mute = _mute(stack, {window.layer for window in windows}, size)
     nodes: list[AccessibleNode] = []
-    characters = 0
+    left = MAX_CHARACTERS
     for window in windows:
         while mute and mute[0][0] > window.layer:
             nodes.append(mute.pop(0)[1])
-        # The depths of the nodes that the next one may lie in: candidates that cannot be seen are none.
+        # The depths of the nodes that the next one may lie in: objects that cannot be seen are none.
         above: list[int] = []
-        for candidate, place in window.seen:
-            content = next(contents)
-            characters += len(content)
-            if characters > MAX_CHARACTERS:
-                is_whole, content = False, ""
-            while above and above[-1] >= candidate.depth:
+        for seen in window.objects:
+            if seen.place is None:
+                continue
+            depth = seen.candidate.depth
+            while above and above[-1] >= depth:
                 above.pop()
-            nodes.append(_node(window.application, candidate, place, content, len(above)))
-            above.append(candidate.depth)
+            is_whole &= len(seen.content) <= left
+            nodes.append(_node(window.application, seen.candidate, seen.place, seen.content[:left], len(above)))
+            left = max(0, left - len(seen.content))
+            above.append(depth)
     nodes += [node for _, node in mute]
     return nodes, is_whole and not inquiry.silent
 
 
-def _look_at(
-    application: Application, item: Item, claimed: Rectangle, stack: Sequence[StackedWindow], size: tuple[int, int]
-) -> _Window:
-    number = find_window(stack, application.pid, item.name, claimed)
-    window = _Window(application, len(stack) if number is None else number)
+def _questions(window: _Window) -> list[Question[_Asked]]:
+    application = window.application
+    questions: list[Question[_Asked]] = []
+    for seen in window.objects:
+        candidate, path = seen.candidate, seen.candidate.item.path
+        questions.append((application, application.extents, path, (_PLACE, seen)))
+        if candidate.wants_text:
+            questions.append((application, application.text, path, (_TEXT, seen)))
+        elif candidate.wants_value:
+            questions.append((application, application.value, path, (_VALUE, seen)))
+        else:
+            seen.content = "\n".join(candidate.lines)[: MAX_TEXT + 1]
+    return questions
+
+
+def _take(asked: _Asked, raw: bytes) -> tuple[()]:
+    kind, seen = asked
+    try:
+        if kind == _PLACE:
+            seen.place = Rectangle(*parse_rectangle(raw))
+        elif kind == _TEXT:
+            seen.content = parse_text(raw).replace(EMBEDDED, "")[: MAX_TEXT + 1]
+        else:
+            seen.content = f"{parse_number(raw):g}"
+    except Malformed:
+        # It has gone, or its application talks nonsense: then it is nowhere, or there is nothing in it.
+        return ()
+    return ()
+
+
+def _put_on_screen(window: _Window, stack: Sequence[StackedWindow], size: tuple[int, int]) -> None:
+    """Find a window's place in the stack, and what of each of its objects shows."""
+    itself = window.objects[0]
+    assert itself.place is not None
+    number = find_window(stack, window.application.pid, itself.candidate.item.name, itself.place)
+    window.layer = len(stack) if number is None else number
     over = [rectangle_of(other) for other in stack[window.layer + 1 :]]
-    for candidate in candidates(item):
-        place = candidate.item.place.within(*size) if candidate.item.place is not None else None
-        part = visible_part(place, over) if place is not None else None
-        if part is not None:
-            window.seen.append((candidate, part))
-    return window
+    for seen in window.objects:
+        place = seen.place.within(*size) if seen.place is not None else None
+        seen.place = visible_part(place, over) if place is not None else None
 
 
 def _mute(stack: Sequence[StackedWindow], telling: set[int], size: tuple[int, int]) -> list[tuple[int, AccessibleNode]]:
@@ -125,46 +166,12 @@ def _mute(stack: Sequence[StackedWindow], telling: set[int], size: tuple[int, in
 def _cut(windows: Sequence[_Window]) -> bool:
     """Cut what is beyond MAX_NODES from the windows that have most, and return whether there was nothing to cut."""
     left, is_whole = MAX_NODES, True
-    for done, window in enumerate(sorted(windows, key=lambda each: len(each.seen))):
+    for done, window in enumerate(sorted(windows, key=lambda each: len(each.objects))):
         share = left // (len(windows) - done)
-        is_whole &= len(window.seen) <= share
-        del window.seen[share:]
-        left -= len(window.seen)
+        is_whole &= len(window.objects) <= share
+        del window.objects[share:]
+        left -= len(window.objects)
     return is_whole
-
-
-def _contents(inquiry: Inquiry, windows: Sequence[_Window]) -> Iterator[str]:
-    """Yield what is in each of the candidates that are seen."""
-    questions: list[tuple[Application, Call, str]] = []
-    for window in windows:
-        for candidate, _ in window.seen:
-            if candidate.wants_text:
-                questions.append((window.application, window.application.text, candidate.item.path))
-            elif candidate.wants_value:
-                questions.append((window.application, window.application.value, candidate.item.path))
-    replies = iter(inquiry.ask(questions))
-    for window in windows:
-        for candidate, _ in window.seen:
-            if candidate.wants_text:
-                yield _text(next(replies))
-            elif candidate.wants_value:
-                yield _number(next(replies))
-            else:
-                yield ""
-
-
-def _text(raw: bytes | None) -> str:
-    try:
-        return parse_text(raw or b"").replace(_EMBEDDED, "")[: MAX_TEXT + 1]
-    except Malformed:
-        return ""
-
-
-def _number(raw: bytes | None) -> str:
-    try:
-        return f"{parse_number(raw or b''):g}"
-    except Malformed:
-        return ""
 
 
 def _node(application: Application, candidate: Candidate, place: Rectangle, content: str, depth: int) -> AccessibleNode:

@@ -16,7 +16,7 @@ from deskfork_guest.accessibility.applications import (
 from deskfork_guest.accessibility.bus import Bus
 from deskfork_guest.accessibility.describe import describe
 from deskfork_guest.accessibility.names import BUSY, role_name
-from deskfork_guest.accessibility.walk import Item, every, walk
+from deskfork_guest.accessibility.walk import Item, Walk, every
 from deskfork_guest.desktop import StackedWindow
 from deskfork_guest.schema import AccessibilityTree
 
@@ -24,7 +24,7 @@ BUS_SOCKET = Path("/run/user/1000/at-spi/bus_0")
 LOOK_S = 12.0
 """How long one look may take."""
 ANSWER_S = 4.0
-"""How long applications may take to answer one round of questions."""
+"""For how long no application at all may answer."""
 WAKING_S = 15.0
 """How long browsers may take, once, to make trees of their pages."""
 POLL_S = 0.3
@@ -56,7 +56,7 @@ class AccessibilityReader:
             bus = self._joined()
             applications, is_complete = self._applications(bus)
             inquiry = Inquiry(bus, LOOK_S, ANSWER_S)
-            walked, is_walked = walk(inquiry, applications)
+            walked, is_walked = Walk(applications).go(inquiry)
             nodes, is_described = describe(inquiry, walked, stack, size)
         return AccessibilityTree(
             nodes=nodes,
@@ -99,7 +99,7 @@ def _wake(bus: Bus, browsers: Sequence[Application]) -> bool:
     bus.ask_all([(browser.attributes, ROOT) for browser in browsers], deadline)
     sizes: list[int] = []
     while time.monotonic() < deadline:
-        walked, _ = walk(Inquiry(bus, deadline - time.monotonic(), WAKING_S), browsers)
+        walked, _ = Walk(browsers).go(Inquiry(bus, deadline - time.monotonic(), WAKING_S))
         found = [list(every(windows)) for _, windows in walked]
         before, sizes = sizes, [len(items) for items in found]
         # A tree comes in pieces: it is there once it has a document that has come to rest, and does not grow any more.

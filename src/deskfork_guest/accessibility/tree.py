@@ -1,6 +1,6 @@
 """Which of an application's objects are worth telling of."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deskfork_guest.accessibility.names import EDITABLE, FOCUSABLE, FOCUSED, SELECTED, role_name
 from deskfork_guest.accessibility.walk import Item
@@ -36,6 +36,8 @@ class Candidate:
     """Candidates above it in the tree."""
     is_control: bool
     """Whether it is something to click on or to type into."""
+    lines: list[str] = field(default_factory=list)
+    """Of an editor whose lines are objects of their own."""
 
     @property
     def is_named_by_text(self) -> bool:
@@ -45,6 +47,8 @@ class Candidate:
     @property
     def wants_text(self) -> bool:
         """Whether its text says more than its name."""
+        if self.lines:
+            return False
         if self.role in _TEXTUAL or self.is_named_by_text:
             return True
         return bool(self.item.states >> EDITABLE & 1) and self.role != "static"
@@ -59,14 +63,22 @@ def candidates(window: Item) -> list[Candidate]:
     """Return a top-level object and what below it is telling, parents before children."""
     found: list[Candidate] = []
     # With a stack of our own: an application's tree may be deep.
-    stack: list[tuple[Item, int, str]] = [(window, 0, "")]
+    stack: list[tuple[Item, int, str, Candidate | None]] = [(window, 0, "", None)]
     while stack:
-        item, depth, parent_name = stack.pop()
+        item, depth, parent_name, editor = stack.pop()
+        if not item.is_shown:
+            continue
+        if item.content and editor is not None:
+            editor.lines.append(item.content.strip("\n"))
+            continue
         role = role_name(item.role)
         if item is window or _is_telling(item, role, parent_name):
-            found.append(Candidate(item, role, depth, is_control=role in _CONTROLS))
+            candidate = Candidate(item, role, depth, is_control=role in _CONTROLS)
+            found.append(candidate)
             depth, parent_name = depth + 1, item.name
-        stack.extend((child, depth, parent_name) for child in reversed(item.children))
+            if item.states >> EDITABLE & 1 and editor is None:
+                editor = candidate
+        stack.extend((child, depth, parent_name, editor) for child in reversed(item.children))
     _find_makeshift_controls(found)
     return found
 

@@ -18,12 +18,15 @@ from accessible_parts import (
     HEADING,
     ICON,
     ICONIFIED,
+    PAGE_TAB,
     PANEL,
     SECTION,
     SENSITIVE,
     SHOWING,
     SLIDER,
     STATIC,
+    UNKNOWN,
+    VISIBLE,
     MessageBus,
     Program,
     Received,
@@ -110,15 +113,15 @@ def test_what_sticks_out_is_cut_at_the_screens_edge(tmp_path: Path) -> None:
 
 
 def test_arrangement_and_repeated_labels_are_left_out_but_not_what_is_in_them(tmp_path: Path) -> None:
-    button = Thing(BUTTON, "Save", children=[Thing(STATIC, "Save"), Thing(STATIC, "Ctrl+S")])
-    wrapper = Thing(SECTION, "Save", children=[button])
+    tab = Thing(PAGE_TAB, "Save", children=[Thing(STATIC, "Save"), Thing(STATIC, "Ctrl+S")])
+    wrapper = Thing(SECTION, "Save", children=[tab])
     heading = Thing(HEADING, "Title", children=[Thing(STATIC, "Title")])
     found = seen(
         tmp_path, Program([window(Thing(PANEL, "", children=[Thing(SECTION, " ", children=[wrapper]), heading]))])
     )
     assert [(node.depth, node.role, node.name) for node in found.nodes] == [
         (0, "frame", "Window"),
-        (1, "push button", "Save"),
+        (1, "page tab", "Save"),
         (2, "static", "Ctrl+S"),
         (1, "heading", "Title"),
     ]
@@ -138,6 +141,17 @@ def test_what_can_have_the_focus_is_a_control_unless_it_holds_one(tmp_path: Path
     ]
 
 
+def test_icons_on_the_desktop_show_though_their_program_does_not_say_so(tmp_path: Path) -> None:
+    icon = Thing(UNKNOWN, "notes.txt", (2, 2, 87, 77), states=(VISIBLE, FOCUSABLE))
+    deep = Thing(PANEL, "", children=[Thing(BUTTON, "in a closed menu", states=(VISIBLE,))])
+    found = seen(tmp_path, Program([window(icon, deep)], toolkit="GAIL"), Program([window(icon)], toolkit="gtk"))
+    assert [(node.name, node.role, node.clickable) for node in found.nodes] == [
+        ("Window", "frame", False),
+        ("notes.txt", "icon", True),
+        ("Window", "frame", False),
+    ]
+
+
 def test_an_icon_without_a_name_is_called_what_is_written_below_it(tmp_path: Path) -> None:
     (_, icon) = seen(tmp_path, Program([window(Thing(ICON, "", text="bin"))])).nodes
     assert (icon.name, icon.text, icon.clickable) == ("bin", "", True)
@@ -150,6 +164,26 @@ def test_texts_and_values_are_told_where_they_say_more_than_the_name(tmp_path: P
     slider = Thing(SLIDER, "Volume", value=0.5)
     found = seen(tmp_path, Program([window(entry, cell, label, slider)]))
     assert [node.text for node in found.nodes] == ["", "http://x", "import numpy", "", "0.5"]
+
+
+def test_an_editor_is_told_with_its_lines_and_not_their_parts(tmp_path: Path) -> None:
+    editable = (SHOWING, EDITABLE)
+    parts = [Thing(STATIC, "import", states=editable), Thing(STATIC, "numpy", states=editable)]
+    line = Thing(SECTION, "", children=parts, states=editable, text="import numpy\n")
+    widget = Thing(SECTION, "", children=[Thing(BUTTON, "Fold", states=editable)], states=editable, text="\ufffc")
+    last = Thing(SECTION, "", states=editable, text="x = 1")
+    editor = Thing(ENTRY, "", children=[line, widget, last], states=editable, text="\ufffc\ufffc\ufffc")
+    found = seen(tmp_path, Program([window(editor)])).nodes
+    assert [(node.role, node.name, node.text) for node in found[1:]] == [
+        ("entry", "", "import numpy\nx = 1"),
+        ("push button", "Fold", ""),
+    ]
+
+
+def test_what_is_in_a_button_is_not_asked_for(tmp_path: Path) -> None:
+    button = Thing(BUTTON, "Save", children=[Thing(STATIC, "Ctrl+S")])
+    nameless = Thing(BUTTON, "", children=[Thing(STATIC, "Open")])
+    assert names(seen(tmp_path, Program([window(button, nameless)]))) == ["Window", "Save", "", "Open"]
 
 
 def test_windows_come_from_the_top_of_the_stack_and_hide_what_they_cover(tmp_path: Path) -> None:
@@ -241,8 +275,8 @@ def test_signals_and_strangers_replies_in_between_are_no_answers(tmp_path: Path)
 
 
 def test_circles_and_twins_end(tmp_path: Path) -> None:
-    inner = Thing(BUTTON, "inner", path="/inner")
-    outer = Thing(BUTTON, "outer", children=[inner, inner], path="/outer")
+    inner = Thing(PAGE_TAB, "inner", path="/inner")
+    outer = Thing(PAGE_TAB, "outer", children=[inner, inner], path="/outer")
     program = Program([outer, outer])
 
     def loop(call: Received) -> bytes:
@@ -259,9 +293,9 @@ def test_circles_and_twins_end(tmp_path: Path) -> None:
 
 
 def test_depth_is_bounded(tmp_path: Path) -> None:
-    thing = Thing(BUTTON, "last")
+    thing = Thing(PANEL, "last")
     for level in range(500):
-        thing = Thing(BUTTON, str(level), children=[thing])
+        thing = Thing(PANEL, str(level), children=[thing])
     found = seen(tmp_path, Program([window(thing)]))
     assert (len(found.nodes), found.is_partial) == (walk.MAX_DEPTH, True)
 
