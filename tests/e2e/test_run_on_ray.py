@@ -20,10 +20,9 @@ from deskfork.trial.run import RunSummary, start_run
 
 ray = pytest.importorskip("ray")
 cluster_utils = pytest.importorskip("ray.cluster_utils")
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"),
-    pytest.mark.skip(reason="the engine for clusters is experimental: a lost node's trial can be missing at the end"),
-]
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::ResourceWarning", "ignore::DeprecationWarning"
+)
 
 TASK = """
 instruction: Copy in.csv to out.csv.
@@ -134,6 +133,7 @@ def test_a_lost_node_costs_only_the_trials_it_held_which_run_again_elsewhere(clu
     resolved = config(cluster, source, agents=["oracle"], repeats=4)
     summary = start_run(resolved, notify=lose_the_second_node, on_begin=lambda begun: None)
     assert lost, "no node was lost"
+    assert (summary.signal_number, summary.not_begun) == (None, 0)
     assert [result.score for result in summary.results] == [1.0] * 8
     attempts = [attempt.result for attempt in read_run(summary.run_dir).attempts]
     failed = [result for result in attempts if result and result.status is TrialStatus.INFRA_ERROR]

@@ -1,5 +1,6 @@
 """The `deskfork` command: registers the nouns and maps errors to exit codes."""
 
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -8,7 +9,7 @@ from typer.exceptions import TyperException
 
 from deskfork.cli import agent, bench, image, report, run, sandbox, task, template
 from deskfork.cli.doctor import doctor
-from deskfork.cli.errors import REQUEST_WRONG, exit_code, sentence
+from deskfork.cli.errors import REQUEST_WRONG, exit_code, sentence, signal_exit_code
 from deskfork.cli.output import warn
 from deskfork.core.tracing import configure_tracing, flush_tracing
 
@@ -36,7 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises:
         SystemExit: Always: 0 done, 1 unexpected, 2 request wrong, 3 infrastructure failed, 130 by Ctrl-C.
     """
-    sys.exit(_run(sys.argv[1:] if arguments is None else list(arguments)))
+    code = _run(sys.argv[1:] if arguments is None else list(arguments))
+    if code == signal_exit_code(signal.SIGINT):
+        # While the interpreter goes down it would end by a second one, and no exit code would be told.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def _run(arguments: list[str]) -> int:

@@ -136,11 +136,11 @@ class RayEngine:
         if config.cache is not None:
             raise ConfigError("a cache of answers lies on one machine: drop --cache, or run without --engine ray")
         need_mib = sandbox_mib(self.provider)
-        nodes = [(int(n["Resources"].get("CPU", 0)), int(n["Resources"].get("memory", 0) / 2**20)) for n in _nodes()]
-        fitting = sum(min(cores, memory_mib // need_mib) for cores, memory_mib in nodes)
+        nodes = _nodes()
+        fitting = sum(_fitting(node, need_mib) for node in nodes)
         if not fitting:
             raise ConfigError(f"no node of the cluster has a processor and {need_mib} MiB of memory for one sandbox")
-        capacity = Capacity(sum(cores for cores, _ in nodes), sum(memory_mib for _, memory_mib in nodes))
+        capacity = Capacity(sum(map(_cores, nodes)), sum(map(_memory_mib, nodes)))
         count = fitting if config.parallel == "auto" else config.parallel
         warning = f"{count} at a time of {fitting} that fit: --parallel auto uses all" if count < fitting else ""
         return Slots(min(count, fitting), need_mib, capacity, warning)
@@ -169,13 +169,18 @@ class _Tasks:
     provider: str
     desk: Any
     _tickets: dict[Any, int] = field(default_factory=dict)
+    _with_kvm: set[Any] = field(default_factory=set)
 
     def begin(self, ticket: int, parcel: Parcel, attempt: int, earlier_losses: int) -> None:
         order = Order(self.work.config, self.provider, attempt, earlier_losses)
         play = _ray.remote(num_cpus=1, memory=self.work.slots.sandbox_mib * 2**20, max_retries=0)(_play)
-        has_kvm = _ray.available_resources().get(KVM, 0) >= 1
-        placed = play.options(resources={KVM: 1}) if has_kvm else play
-        self._tickets[placed.remote(self.desk, ticket, parcel, order)] = ticket
+        # Not by what Ray says is free, which lags behind.
+        if _count_kvm(_nodes()) > len(self._with_kvm):
+            reference = play.options(resources={KVM: 1}).remote(self.desk, ticket, parcel, order)
+            self._with_kvm.add(reference)
+        else:
+            reference = play.remote(self.desk, ticket, parcel, order)
+        self._tickets[reference] = ticket
 
     def messages(self) -> list[tuple[int, Any]]:
         taken: list[tuple[int, Any]] = _ask(self.desk.take.remote())
@@ -184,10 +189,30 @@ class _Tasks:
     def ended(self, timeout_s: float) -> list[tuple[int, str | Lost]]:
         references = list(self._tickets)
         done, _ = _ray.wait(references, num_returns=len(references), timeout=timeout_s)
+        if not done:
+            self._take_back_stranded()
+        self._with_kvm.difference_update(done)
         return [(self._tickets.pop(reference), _outcome(reference)) for reference in done]
 
     def cancel(self) -> None:
         self.desk.cancel.remote()
+
+    def _take_back_stranded(self) -> None:
+        """Do not wait for a node of a kind of which none is left, as Ray does, for ever.
+
+        Raises:
+            InfraError: There is none at all on which a trial could run.
+        """
+        nodes, need_mib = _nodes(), self.work.slots.sandbox_mib
+        if not any(_fitting(node, need_mib) for node in nodes):
+            raise InfraError(
+                f"no node of the Ray cluster is left that fits a sandbox of {need_mib} MiB; `deskfork run resume` goes"
+                " on once there is one"
+            )
+        if not _count_kvm(nodes):
+            for reference in self._with_kvm:
+                _ray.cancel(reference)
+            self._with_kvm.clear()
 
 
 def _outcome(reference: Any) -> str | Lost:
@@ -198,7 +223,24 @@ def _outcome(reference: Any) -> str | Lost:
 
 
 def _nodes() -> list[dict[str, Any]]:
-    return [node for node in _ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+    return [node for node in _ray.nodes() if node["Alive"] and _cores(node)]
+
+
+def _cores(node: dict[str, Any]) -> int:
+    return int(node["Resources"].get("CPU", 0))
+
+
+def _memory_mib(node: dict[str, Any]) -> int:
+    return int(node["Resources"].get("memory", 0) / 2**20)
+
+
+def _fitting(node: dict[str, Any], need_mib: int) -> int:
+    """How many sandboxes fit."""
+    return min(_cores(node), _memory_mib(node) // need_mib)
+
+
+def _count_kvm(nodes: list[dict[str, Any]]) -> int:
+    return int(sum(node["Resources"].get(KVM, 0) for node in nodes))
 
 
 def _ask(reference: Any, timeout_s: float = _ASK_TIMEOUT_S) -> Any:
