@@ -34,6 +34,11 @@ class Lost:
     why: str
 
 
+@dataclass(frozen=True)
+class Unplaced:
+    """An attempt that never began: the nodes on which it could have run are gone."""
+
+
 class Tasks(Protocol):
     """Attempts that run on other machines, each known by a ticket."""
 
@@ -45,8 +50,12 @@ class Tasks(Protocol):
         """Return what came in since the last call, in order."""
         ...
 
-    def ended(self, timeout_s: float) -> Sequence[tuple[int, str | Lost]]:
-        """Wait for ends, and return the result of each as JSON; all its messages have come in by then."""
+    def ended(self, timeout_s: float) -> Sequence[tuple[int, str | Lost | Unplaced]]:
+        """Wait for ends, and return the result of each as JSON; all its messages have come in by then.
+
+        Raises:
+            InfraError: There is nothing left on which an attempt could run.
+        """
         ...
 
     def cancel(self) -> None:
@@ -124,8 +133,11 @@ class Crowd:
         for ticket, outcome in ended:
             self._finish(self._running.pop(ticket), outcome)
 
-    def _finish(self, running: _Running, outcome: str | Lost) -> None:
+    def _finish(self, running: _Running, outcome: str | Lost | Unplaced) -> None:
         plan, number = running.plan, running.number
+        if isinstance(outcome, Unplaced):
+            self._todo.appendleft((plan, running.attempts))
+            return
         if isinstance(outcome, Lost):
             result = self._lost(running, outcome)
             running.arrival.finish(result)

@@ -6,6 +6,7 @@ events, what it uses and its records come back through an actor on the caller's 
 """
 
 import os
+import socket
 from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayError
+from ray.exceptions import GetTimeoutError, RayError, TaskCancelledError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from deskfork.agent.limits import Limits
@@ -28,7 +29,7 @@ from deskfork.tasks.schema import Task
 from deskfork.trial.budget import RunBudget, RunLedger
 from deskfork.trial.capacity import Capacity, Slots, sandbox_mib
 from deskfork.trial.config import RunConfig
-from deskfork.trial.engines.crowd import Crowd, Lost, Reached
+from deskfork.trial.engines.crowd import Crowd, Lost, Reached, Unplaced
 from deskfork.trial.engines.engine import Work
 from deskfork.trial.engines.node import BUILD_TIMEOUT_S, Order, make_ready, play
 from deskfork.trial.engines.parcel import Parcel, Piece
@@ -37,6 +38,7 @@ _ray: Any = ray
 """As Ray's own annotations, which are in part wrong and in part missing, do not get in the way."""
 KVM = "kvm"
 """Custom resource of nodes on which guests run under KVM; one for each sandbox."""
+_CONNECT_TIMEOUT_S = 10.0
 _ASK_TIMEOUT_S = 60.0
 _POST_TIMEOUT_S = 300.0
 _BACKLOG = 32
@@ -115,8 +117,9 @@ class RayEngine:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self.provider = provider
         try:
+            _require_listener(address)
             _ray.init(address=address, log_to_driver=False, logging_level="ERROR", ignore_reinit_error=True)
-        except (RayError, ConnectionError, OSError, RuntimeError, ValueError) as error:
+        except (RayError, OSError, RuntimeError, ValueError, OverflowError) as error:
             raise ConfigError(
                 f"no Ray cluster answers at {address}: {error}; start one with `ray start --head`, or use"
                 " --ray-address local"
@@ -186,7 +189,7 @@ class _Tasks:
         taken: list[tuple[int, Any]] = _ask(self.desk.take.remote())
         return taken
 
-    def ended(self, timeout_s: float) -> list[tuple[int, str | Lost]]:
+    def ended(self, timeout_s: float) -> list[tuple[int, str | Lost | Unplaced]]:
         references = list(self._tickets)
         done, _ = _ray.wait(references, num_returns=len(references), timeout=timeout_s)
         if not done:
@@ -215,11 +218,25 @@ class _Tasks:
             self._with_kvm.clear()
 
 
-def _outcome(reference: Any) -> str | Lost:
+def _outcome(reference: Any) -> str | Lost | Unplaced:
     try:
         return str(_ray.get(reference, timeout=_ASK_TIMEOUT_S))
+    except TaskCancelledError:
+        return Unplaced()
     except RayError as error:
         return Lost(" ".join(str(error).split())[:500])
+
+
+def _require_listener(address: str) -> None:
+    """Ask before Ray does, which goes on trying for minutes.
+
+    Raises:
+        OSError: Nothing listens there.
+        ValueError: It names a port that is none.
+    """
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
 
 
 def _nodes() -> list[dict[str, Any]]:
