@@ -21,7 +21,7 @@ from deskfork.records.trial import TrialStatus
 from deskfork.tasks.steps import SupplyStep
 from deskfork.trial.budget import RunLedger
 from deskfork.trial.capacity import Capacity, Slots
-from deskfork.trial.engines.crowd import Crowd, Lost, Reached
+from deskfork.trial.engines.crowd import Crowd, Lost, Reached, Unplaced
 from deskfork.trial.engines.engine import Work
 from deskfork.trial.engines.node import Order, play
 from deskfork.trial.engines.parcel import Arrival, Parcel, Piece, pack, pieces, unpack
@@ -33,10 +33,14 @@ pytestmark = pytest.mark.usefixtures("csv_task")
 
 @dataclass
 class Machines:
-    """Runs attempts in threads; those whose number of begun attempts is in `dying` are lost once their agent works."""
+    """Runs attempts in threads.
+
+    By the number of attempts begun: those in `dying` are lost once their agent works, those in `unplaced` never run.
+    """
 
     work: Work
     dying: set[int] = field(default_factory=set)
+    unplaced: set[int] = field(default_factory=set)
     sent: "queue.SimpleQueue[tuple[int, Any]]" = field(default_factory=queue.SimpleQueue)
     running: dict[int, "Future[str]"] = field(default_factory=dict)
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(4))
@@ -45,16 +49,20 @@ class Machines:
     def begin(self, ticket: int, parcel: Parcel, attempt: int, earlier_losses: int) -> None:
         order = Order(self.work.config, "fake", attempt, earlier_losses)
         line = Wire(self, ticket, self.work.ledger, is_dying=ticket in self.dying)
+        if ticket in self.unplaced:
+            self.running[ticket] = self.pool.submit(str)
+            return
         self.running[ticket] = self.pool.submit(play, parcel, order, line)
 
     def messages(self) -> list[tuple[int, Any]]:
         return [self.sent.get() for _ in range(self.sent.qsize())]
 
-    def ended(self, timeout_s: float) -> list[tuple[int, str | Lost]]:
-        found: list[tuple[int, str | Lost]] = []
+    def ended(self, timeout_s: float) -> list[tuple[int, str | Lost | Unplaced]]:
+        found: list[tuple[int, str | Lost | Unplaced]] = []
         for ticket, future in list(self.running.items()):
             try:
-                found.append((ticket, future.result(timeout_s)))
+                outcome = future.result(timeout_s)
+                found.append((ticket, Unplaced() if ticket in self.unplaced else outcome))
             except TimeoutError:
                 continue
             except InfraError as error:
@@ -91,7 +99,10 @@ def elsewhere(bench: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     used: list[Machines] = []
 
     def run(
-        dying: set[int] | None = None, on_event: Callable[[TrialEvent], object] = lambda event: None, **given: object
+        dying: set[int] | None = None,
+        unplaced: set[int] | None = None,
+        on_event: Callable[[TrialEvent], object] = lambda event: None,
+        **given: object,
     ) -> Any:
         config = bench.config(**given)
         prepared = prepare(config)
@@ -106,7 +117,7 @@ def elsewhere(bench: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         ledger = RunLedger(config.budget)
         slots = Slots(2, 48, Capacity(2, 4000))
         work = Work(config, paths, [(plan, ()) for plan in prepared.plans], slots, ledger, notify)
-        machines = Machines(work, dying or set())
+        machines = Machines(work, dying or set(), unplaced or set())
         used.append(machines)
         with claimed(paths):
             results = Crowd(work, machines, "fake").run()
@@ -139,6 +150,12 @@ def test_what_a_lost_machine_held_runs_again_and_is_kept(elsewhere: Any) -> None
     assert [(result.status, result.score, result.attempt) for result in lost] == [(TrialStatus.INFRA_ERROR, None, 0)]
     assert lost[0].error == "lost with its node in evaluate: the node is gone"
     assert len(records.attempts) == 4
+
+
+def test_an_attempt_that_no_machine_took_leaves_nothing(elsewhere: Any) -> None:
+    results, records, _ = elsewhere(unplaced={1, 2, 3}, repeats=2)
+    assert [(result.score, result.attempt) for result in results] == [(1.0, 0)] * 2
+    assert len(records.attempts) == 2
 
 
 def test_a_trial_whose_machines_are_all_lost_ends(elsewhere: Any) -> None:
