@@ -36,6 +36,8 @@ class RunLock(StrictModel):
     """Hash of each task's content (instruction, steps, evaluator, fixtures), by its id."""
     wordings: dict[str, TaskWording] = Field(default_factory=dict)
     """Of the tasks that are one of a pair, by their id."""
+    tags: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Each task's own tags, by its id."""
     skipped: dict[str, str] = Field(default_factory=dict)
     """Why a task was left out, by its id; only where all were asked for."""
     agents: tuple[dict[str, JsonValue], ...]

@@ -6,7 +6,7 @@ from deskfork.records.reader import RunRecords
 from deskfork.report.compare import compare
 from deskfork.report.gather import TrialFacts, gather, pair_names
 from deskfork.report.model import AgentSummary, Report
-from deskfork.report.sources import agent_names, describe_run, differences, run_labels, task_tags
+from deskfork.report.sources import agent_names, describe_run, differences, run_labels
 from deskfork.report.summary import summarise
 
 
@@ -27,10 +27,8 @@ def build_report(runs: Sequence[RunRecords]) -> Report:
     clusters: dict[str, str] = {}
     facts: list[TrialFacts] = []
     for records, label, names in zip(runs, labels, agent_names(runs, labels), strict=True):
-        tags, why = task_tags(records)
-        warnings += [f"run {label}: its tasks' tags are not known: {why}"] if why else []
         clusters |= pair_names(records.lock)
-        facts += gather(records, label, names, tags)
+        facts += gather(records, label, names)
     by_agent: dict[str, list[TrialFacts]] = {}
     for trial in facts:
         by_agent.setdefault(trial.told.agent, []).append(trial)

@@ -47,16 +47,13 @@ def is_full(score: float | None) -> bool | None:
     return None if score is None else score >= 1.0
 
 
-def gather(
-    records: RunRecords, run: str, names: Mapping[str, str], tags: Mapping[str, tuple[str, ...]]
-) -> list[TrialFacts]:
+def gather(records: RunRecords, run: str, names: Mapping[str, str]) -> list[TrialFacts]:
     """Read a run's trials, the two of a pair side by side.
 
     Args:
         records: The run.
         run: Its label.
         names: What the report calls its agents, by their names.
-        tags: Of tasks, by their ids, as far as they are known.
 
     Raises:
         ConfigError: A trajectory is corrupt.
@@ -64,6 +61,7 @@ def gather(
     attempts = {(last.task, last.agent, last.repeat): last for last in records.trials()}
     agents = _configurations(records.lock)
     pairs = pair_names(records.lock)
+    tags = records.lock.tags if records.lock else {}
     facts = []
     for trial in report_run(records).trials:
         attempt = attempts[trial.task, trial.agent, trial.repeat]

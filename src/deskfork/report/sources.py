@@ -1,16 +1,11 @@
-"""What a report's runs were made with: their names in it, their tasks' tags, and in what they differ."""
+"""What a report's runs were made with: their names in it, and in what they differ."""
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
-import yaml
-
-from deskfork.core.errors import ConfigError
 from deskfork.records.lock import RunLock
 from deskfork.records.reader import RunRecords
 from deskfork.report.model import RunSource
-from deskfork.tasks.load import open_source
 
 _MAX_NAMED = 3
 
@@ -44,21 +39,6 @@ def describe_run(records: RunRecords, label: str) -> RunSource:
         commit=lock.commit if lock else None,
         skipped=lock.skipped if lock else {},
     )
-
-
-def task_tags(records: RunRecords) -> tuple[dict[str, tuple[str, ...]], str]:
-    """Return the tags of a run's tasks by their ids, from where the run had its tasks, and why there are none.
-
-    Records do not hold them. A collection that has changed since the run may tell of other tags.
-    """
-    try:
-        config = yaml.safe_load(records.paths.config.read_text(encoding="utf-8"))
-        source = config.get("source") if isinstance(config, dict) else None
-        if not isinstance(source, str):
-            return {}, "its run.yaml does not say where its tasks are"
-        return {task.id: task.tags for task in open_source(Path(source)).list()}, ""
-    except (ConfigError, OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        return {}, str(error)
 
 
 def differences(runs: Sequence[RunRecords], labels: Sequence[str]) -> list[str]:

@@ -46,6 +46,7 @@ def make_lock(run_id: str, provider: str, templates: Sequence[TemplateFacts], pr
             for task in prepared.tasks
             if task.wording and task.counterpart
         },
+        tags={task.id: task.tags for task in prepared.tasks if task.tags},
         skipped=prepared.skipped,
         agents=tuple(agent.model_dump(mode="json") for agent in prepared.agents),
         scripts=script_digests(prepared),

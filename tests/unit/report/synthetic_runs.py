@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import yaml
-
 from deskfork.records.lock import RunLock, TaskWording, TemplateLock
 from deskfork.records.paths import RunPaths, create_run
 from deskfork.records.trajectory import LineClass, StepRecord, action_class
@@ -77,11 +75,11 @@ def model_agent(name: str, observe: Sequence[str] = ("screenshot",)) -> dict[str
     return {"kind": "model", "name": name, "observe": [{"name": each, "options": {}} for each in observe]}
 
 
-def new_run(parent: Path, lock: RunLock | None, *, source: Path | None = None) -> RunPaths:
+def new_run(parent: Path, lock: RunLock | None) -> RunPaths:
     """Make a run directory without trials."""
     parent.mkdir(exist_ok=True)
     paths = create_run(parent, now=NOW)
-    paths.config.write_text(yaml.safe_dump({"source": str(source) if source else None}))
+    paths.config.write_text("agents: []\n")
     if lock is not None:
         paths.lock.write_text(lock.model_dump_json())
     return paths

@@ -139,27 +139,12 @@ def test_runs_made_alike_give_no_warning_of_it(tmp_path: Path) -> None:
     assert not [warning for warning in report_on(*runs).warnings if "differ" in warning]
 
 
-def test_tags_come_from_where_the_run_had_its_tasks(tmp_path: Path) -> None:
-    folder = tmp_path / "tasks" / "easy"
-    folder.mkdir(parents=True)
-    (folder / "task.yaml").write_text(
-        "instruction: x\ntags: [csv, quick]\nevaluator:\n  checks:\n    - metric: compare_csv\n"
-        "      result: {type: guest_file, path: /home/user/Desktop/out.csv}\n"
-        "      expected: {type: host_file, path: gold.csv}\n"
-    )
-    (folder / "gold.csv").write_text("a\n")
-    run = new_run(tmp_path / "runs", lock_of(["easy"], AGENTS), source=tmp_path / "tasks")
+def test_tasks_are_grouped_by_their_tags_as_they_were(tmp_path: Path) -> None:
+    run = new_run(tmp_path, lock_of(["easy"], AGENTS, tags={"easy": ("csv", "quick")}))
     add_trial(run, result_of("easy", "good", 1.0))
     agent = agent_of(report_on(run), "good")
     assert [(group.name, group.success.successes) for group in agent.by_tag] == [("csv", 1), ("quick", 1)]
     assert [group.name for group in agent.by_evaluator] == ["compare_csv"]
-
-
-def test_a_run_whose_tasks_are_gone_is_reported_and_says_so(run: RunPaths) -> None:
-    add_trial(run, result_of("one-a", "good", 1.0))
-    report = report_on(run)
-    assert agent_of(report, "good").by_tag == ()
-    assert any("tags are not known" in warning for warning in report.warnings)
 
 
 def test_said_and_scored_are_crossed(run: RunPaths) -> None:
