@@ -33,6 +33,10 @@ HOMES = {
     "typer": ("deskfork/cli/", "deskfork/report/render.py"),
     "rich": ("deskfork/cli/", "deskfork/report/render.py"),
     "pandas": ("deskfork/evaluation/", "deskfork/report/"),
+    "scipy": ("deskfork/report/statistics/",),
+    "statsmodels": ("deskfork/report/statistics/",),
+    "matplotlib": ("deskfork/report/plots.py",),
+    "jinja2": ("deskfork/report/page.py",),
     "ray": ("deskfork/trial/engines/ray.py",),
 }
 # The process in which the fake provider runs trusted cells, in the place of a guest.

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -42,6 +43,8 @@ def open_view(directory: Path) -> str:
         if not wait_until(lambda: url.exists() or server.poll() is not None, Deadline.after(20.0)) or not url.exists():
             server.kill()
             raise SandboxError(f"{directory.name}: the page that shows it could not be served")
+        # It ends with the sandbox, and who asked may live on.
+        threading.Thread(target=server.wait, name="view", daemon=True).start()
     return url.read_text()
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -60,7 +61,16 @@ class TaskCheck(StrictModel):
         return bool(self.solvable and self.discriminating and self.stable)
 
 
-def check_tasks(config: RunConfig, *, notify: Notify, on_begin: OnBegin) -> list[TaskCheck]:
+@dataclass(frozen=True)
+class Checked:
+    """What became of a check of tasks."""
+
+    tasks: tuple[TaskCheck, ...]
+    signal_number: int | None = None
+    """The signal that cut it short, if one did."""
+
+
+def check_tasks(config: RunConfig, *, notify: Notify, on_begin: OnBegin) -> Checked:
     """Run the null agent and the oracle on each task, and see what their end states are worth.
 
     Args:
@@ -89,7 +99,8 @@ def check_tasks(config: RunConfig, *, notify: Notify, on_begin: OnBegin) -> list
         null, oracle = (_result_of(done.get(agent), task) for agent in ("null", "oracle"))
         run_dir = done["oracle"].run_dir if "oracle" in done else config.out
         checks.append(check_task(source.load(task), null, oracle, run_dir))
-    return checks
+    stopped = (summary.signal_number for summary in done.values())
+    return Checked(tuple(checks), next(filter(None, stopped), None))
 
 
 def _unchecked(task: str, why: str) -> TaskCheck:

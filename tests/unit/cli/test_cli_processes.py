@@ -74,6 +74,27 @@ def test_a_run_that_is_told_to_end_does_so_in_good_order(
     assert programs_in(source.parent / "tmp") == []
 
 
+def test_a_check_that_is_told_to_end_says_so_and_shows_what_it_knows(spawn: Spawn, source: Path) -> None:
+    for task in ("easier", "easy"):
+        (source / task / "solution.py").write_text("# %%\n1\n# %%\nimport time\ntime.sleep(60)\n")
+    kept = source.parent / "kept"
+    options = ["--source", source, "--provider", "fake", "--record", kept, "--json"]
+    with spawn(["task", "check", *options]) as process:
+
+        def has_begun() -> bool:
+            return any(path.read_text() for path in kept.glob("*/trials/*/*/*/*/trajectory.jsonl"))
+
+        assert wait_until(has_begun, Deadline.after(TIMEOUT_S))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert "deskfork: cancelled" in err
+    assert {(check["task"], check["solvable"], check["is_sound"]) for check in json.loads(out)} == {
+        ("easier", None, False),
+        ("easy", None, False),
+    }
+
+
 def test_a_run_that_was_killed_is_shown_as_unfinished(
     spawn: Spawn, deskfork: Callable[..., Any], source: Path, slow: list[str]
 ) -> None:

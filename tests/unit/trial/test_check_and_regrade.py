@@ -29,7 +29,7 @@ solution: solution.py
 
 
 def check(bench: Any) -> list[TaskCheck]:
-    return check_tasks(bench.config(), notify=bench.notify, on_begin=lambda *_: None)
+    return list(check_tasks(bench.config(), notify=bench.notify, on_begin=lambda *_: None).tasks)
 
 
 def test_a_task_that_can_be_trusted_is_called_so(bench: Any, csv_task: Path) -> None:
