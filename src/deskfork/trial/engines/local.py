@@ -126,15 +126,25 @@ def run_jobs(
 
 
 def _run_in_threads(work: Callable[[], None], count: int, on_cancel: Callable[[], None]) -> None:
-    # Daemons: one that is stuck in a model's API must not keep a cancelled run from ending.
-    threads = [threading.Thread(target=work, name=f"trial-{n}", daemon=True) for n in range(count)]
-    for thread in threads:
-        thread.start()
+    # Not by join and is_alive: in Python 3.11 an interrupted join takes a thread that works for one that has ended.
+    ended = [threading.Event() for _ in range(count)]
+
+    def work_and_tell(has_ended: threading.Event) -> None:
+        try:
+            work()
+        finally:
+            has_ended.set()
+
+    for number, has_ended in enumerate(ended):
+        # Daemons: one that is stuck in a model's API must not keep a cancelled run from ending.
+        threading.Thread(target=work_and_tell, args=(has_ended,), name=f"trial-{number}", daemon=True).start()
     try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(timeout=0.5)
+        for has_ended in ended:
+            while not has_ended.wait(timeout=0.5):
+                pass
     except KeyboardInterrupt:
         on_cancel()
-        wait_until(lambda: not any(t.is_alive() for t in threads), Deadline.after(_END_TIMEOUT_S), interval_s=0.1)
+        wait_until(
+            lambda: all(has_ended.is_set() for has_ended in ended), Deadline.after(_END_TIMEOUT_S), interval_s=0.1
+        )
         raise
