@@ -1,5 +1,6 @@
 """Guards runs on a cluster: a real one of two local nodes, each a set of processes, on the fake provider."""
 
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -169,7 +170,7 @@ def test_a_cancelled_run_has_its_records_handed_in(cluster: Any, source: Path) -
 
     def interrupt(event: TrialEvent) -> None:
         if event.phase == "agent" and event.step == 1 and event.result is None:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     resolved = config(cluster, source, agents=["oracle"], parallel=1)
     summary = start_run(resolved, notify=interrupt, on_begin=lambda begun: None)

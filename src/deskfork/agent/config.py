@@ -1,5 +1,6 @@
 """Which agent to run, and with what: YAML files and the command line's short forms."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -156,7 +157,7 @@ def located_model(spec: str, folder: Path) -> str:
     scheme, colon, name = spec.partition(":")
     if scheme not in _OF_FILES or not name.strip():
         return spec
-    return f"{scheme}{colon}{folder / Path(name).expanduser()}"
+    return f"{scheme}{colon}{os.path.normpath(folder / Path(name).expanduser())}"
 
 
 def _placed(given: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from deskfork.records.trial import TokenUsage, TrialResult
 from deskfork.sandbox.base import SandboxProvider
 from deskfork.tasks.schema import Task
 from deskfork.trial.budget import RunLedger
+from deskfork.trial.policies import script_of
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,16 @@ class TrialPlan:
     price: Price | None = None
     """What the agent's model costs; None where that is not known."""
     model_name: str | None = None
-    """What records call the model, where a node of a cluster reads its script at another place."""
+    """What `model` is to be, where a node of a cluster reads its script at another place."""
 
     @property
     def model(self) -> str | None:
-        """The model's spec, for agents that have one."""
-        if self.model_name is not None:
+        """What records call the model, for agents that have one: its spec, a script's without where its folder lies."""
+        if self.model_name is not None or not isinstance(self.agent, ModelAgentConfig):
             return self.model_name
-        return self.agent.model if isinstance(self.agent, ModelAgentConfig) else None
+        if script := script_of(self.agent):
+            return f"{self.agent.model.partition(':')[0]}:{script.parent.name}/{script.name}"
+        return self.agent.model
 
     @property
     def key(self) -> tuple[str, str, int]:

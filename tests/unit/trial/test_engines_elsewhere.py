@@ -4,6 +4,7 @@ The machines are threads here, with folders of their own on the fake provider; `
 """
 
 import queue
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -171,7 +172,7 @@ def test_an_interrupt_has_records_handed_in(elsewhere: Any, csv_task: Path) -> N
     def interrupt(event: TrialEvent) -> None:
         if event.step == 1 and event.result is None and not told:
             told.append(event.step)
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     results, records, _ = elsewhere(on_event=interrupt, repeats=5)
     assert {result.status for result in results} == {TrialStatus.CANCELLED}
@@ -248,5 +249,5 @@ def test_a_trial_keeps_the_name_of_its_model(bench: Any, tmp_path: Path) -> None
     script.write_text('- "<code>\\nfinal_answer(1)\\n</code>"\n')
     (plan,) = prepare(bench.config(agents=["code"], model=f"scripted:{script}")).plans
     there = unpack(pack(plan), tmp_path / "there")
-    assert there.model == plan.model == f"scripted:{script}"
+    assert there.model == plan.model == f"scripted:{tmp_path.name}/said.yaml"
     assert f"{tmp_path}/there" in str(there.agent)

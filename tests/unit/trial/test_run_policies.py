@@ -28,7 +28,7 @@ def policies(bench: Any, csv_task: Path, script_task: Path) -> Path:
 def test_each_trial_says_the_script_of_its_task(bench: Any, policies: Path) -> None:
     results = bench.run(agents=["code"], model=f"scripted:{policies}")
     assert {result.task: result.answer for result in results} == {"copy-csv": "copying", "script": "idling"}
-    assert {result.model for result in results} == {f"scripted:{policies}/{p}/code.yaml" for p in ("copying", "idling")}
+    assert {result.model for result in results} == {f"scripted:{p}/code.yaml" for p in ("copying", "idling")}
     scripts = bench.records().lock.scripts
     assert set(scripts) == {f"{policies}/{policy}/code.yaml" for policy in ("copying", "idling")}
 

@@ -1,5 +1,6 @@
 """Trials that run elsewhere, as the machine sees them that collects their records."""
 
+import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -94,22 +95,39 @@ class Crowd:
         Raises:
             InfraError: The cluster failed as a whole, or records could not be written.
         """
+        has_ended = threading.Event()
+        failures: list[BaseException] = []
+
+        def collect() -> None:
+            try:
+                self._go_on()
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                has_ended.set()
+
+        # In a thread of its own: an interrupt, which hits the main thread, must not tear what is being written.
+        threading.Thread(target=collect, name="collector", daemon=True).start()
         try:
-            self._go_on()
+            while not has_ended.wait(timeout=0.5):
+                pass
         except KeyboardInterrupt:
             self._work.cancelled.set()
-            self._tasks.cancel()
-            deadline = Deadline.after(_END_TIMEOUT_S)
-            while self._running and not deadline.has_passed:
-                self._collect()
-        return self._results
+            has_ended.wait(timeout=2 * _END_TIMEOUT_S)
+        if failures:
+            raise failures[0]
+        return list(self._results)
 
     def _go_on(self) -> None:
-        while True:
+        while not self._work.cancelled.is_set():
             while self._todo and len(self._running) < self._work.slots.count and not self._work.ledger.spent():
                 self._begin(*self._todo.popleft())
             if not self._running:
                 return
+            self._collect()
+        self._tasks.cancel()
+        deadline = Deadline.after(_END_TIMEOUT_S)
+        while self._running and not deadline.has_passed:
             self._collect()
 
     def _begin(self, plan: TrialPlan, attempts: list[TrialResult]) -> None:
