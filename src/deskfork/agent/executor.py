@@ -77,14 +77,14 @@ class GuestExecutor(PythonExecutor):  # type: ignore[misc]  # smolagents ships n
         """
         acted = self._hands.acted
         acted.code = code_action
-        acted.lines.update(self._lines.count(code_action))
-        acted.action = self._lines.classify(code_action)
         if self._check is not None:
             try:
                 self._check(code_action)
             except Refused as refusal:
                 acted.refused = str(refusal)
                 raise AgentExecutionError(f"Refused, nothing was run: {refusal}", self._logger) from None
+        acted.lines.update(self._lines.count(code_action))
+        acted.action = self._lines.classify(code_action)
         return self._judge(self._hands.run(code_action, our_own=self._marks_in(code_action)))
 
     def _marks_in(self, code: str) -> str:

@@ -45,7 +45,7 @@ class StepRecord(StrictModel):
     """The parsed action: Python, or for structured actions one JSON object a line; None when nothing was parsed."""
     action: ActionClass
     lines: dict[LineClass, int] = Field(default_factory=dict)
-    """Lines of the action by what they do; the thesis's PyAutoGUI line ratio is gui by their sum."""
+    """Lines of what was done, by what they do; the thesis's PyAutoGUI line ratio is gui by their sum."""
     refused: str | None = None
     """Why the action space did not let the agent do what it wanted; None when it did."""
     stdout: str

@@ -98,6 +98,7 @@ def test_what_a_space_forbids_is_refused_and_the_agent_is_told_why(play: Run, sc
     first, second = ran.records
     assert named in first.refused
     assert "Refused" in first.error
+    assert (first.action, first.lines) == ("none", {})
     assert (second.refused, second.error) == (None, None)
     told = [message["text"] for message in ran.outcome.messages if "Refused" in message["text"]]
     assert named in told[0]

@@ -93,11 +93,11 @@ class FileTools:
         kind: LineClass = "shell" if name == "bash" else "file"
 
         def do(given: dict[str, Any]) -> str:
-            note(self._hands.acted, json.dumps({"act": name, **given}, ensure_ascii=False), kind)
             for key, value in given.items():
                 wanted = int if inputs[key]["type"] == "integer" else str
                 if not isinstance(value, wanted) or isinstance(value, bool):
                     raise Refused(f"{name}: {key} must be of type {inputs[key]['type']}, not {value!r}"[:500])
+            note(self._hands.acted, json.dumps({"act": name, **given}, ensure_ascii=False), kind)
             return act(given)
 
         return GuestTool(name, told, inputs, do)

@@ -25,10 +25,10 @@ def act(reply: str, parts: Parts) -> Outcome:
     acted = parts.hands.acted
     if blocks:
         acted.code = "\n".join(blocks)
+        for block in blocks:
+            check_block(block, parts.view.marks.keys())
         acted.lines += sum((Counter(LineClassifier().count(block)) for block in blocks), Counter())
         acted.action = LineClassifier().classify(acted.code)
-    for block in blocks:
-        check_block(block, parts.view.marks.keys())
     told: list[str] = []
     for part in said:
         if isinstance(part, Done | Fail):

@@ -74,14 +74,14 @@ def deeds_of(step: StepRecord) -> Deeds:
         return _of_acts(acts)
     if step.action == "wait":
         return Deeds(is_idle=True)
-    if not step.code or not step.lines.get("gui"):
+    if not step.code or not (step.lines.get("gui") or step.refused):
         return Deeds()
     code = _COMMENT.sub("", step.code)
     return Deeds(
         clicks=bool(_CLICK.search(code)),
         types=bool(_TYPE.search(code)),
         presses=bool(_PRESS.search(code)),
-        others=bool(_OTHER.search(code)) or step.action != "gui",
+        others=bool(_OTHER.search(code)) or (step.action != "gui" and not step.refused),
     )
 
 
