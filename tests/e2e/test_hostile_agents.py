@@ -57,42 +57,58 @@ ACTS = {
 }
 
 
-@pytest.fixture
-def tasks(tmp_path: Path) -> Path:
-    folder = tmp_path / "tasks" / "write"
-    folder.mkdir(parents=True)
-    (folder / "task.yaml").write_text(TASK)
-    (folder / "gold.csv").write_text("a\n")
-    return folder.parent
+def name_of(act: str) -> str:
+    """Return the name of the agent that does it."""
+    return act.replace(" ", "-")
+
+
+@pytest.fixture(scope="module")
+def ran(
+    qemu: VmProvider, deskfork: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[dict[str, Any], list[Path]]]:
+    """Each agent's trial and its attempts' results, of one run of all of them, two at a time."""
+    place = tmp_path_factory.mktemp("hostile")
+    out, task = place / "runs", place / "tasks" / "write"
+    task.mkdir(parents=True)
+    (task / "task.yaml").write_text(TASK)
+    (task / "gold.csv").write_text("a\n")
+    named: list[str | Path] = []
+    for act, (code, *_) in ACTS.items():
+        agent, replay = place / f"{name_of(act)}.yaml", place / f"{name_of(act)}.jsonl"
+        replay.write_text("".join(json.dumps({"code": cell}) + "\n" for cell in (code, AFTERWARDS)))
+        agent.write_text(f"kind: replay\nname: {name_of(act)}\nfile: {replay.name}\ncell_timeout_s: 20\n")
+        named += ["--agent", agent]
+    begun_at = time.monotonic()
+    done = deskfork(
+        *("run", "start", "--source", task.parent, "--provider", "qemu", "--max-seconds", "180", "--parallel", "2"),
+        *(*named, "--json", "--out", out),
+        timeout_s=1500,
+    )
+    assert time.monotonic() - begun_at < 1200
+    assert "Traceback" not in done.err
+    assert not [record for record in live_records(cache_dir()) if str(out) in str(record)]
+    trials = {trial["agent"]: trial for trial in done.json()["trials"]}
+    assert trials.keys() == {name_of(act) for act in ACTS}
+    (run_dir,) = out.iterdir()
+    return {
+        name: (trial, sorted((run_dir / trial["folder"]).parent.glob("attempt-*/result.json")))
+        for name, trial in trials.items()
+    }
 
 
 @pytest.mark.parametrize("act", sorted(ACTS))
-def test_a_trial_survives(
-    qemu: VmProvider, deskfork: Callable[..., Any], tasks: Path, tmp_path: Path, act: str
-) -> None:
-    code, *endings = ACTS[act]
-    agent, replay, out = tmp_path / "agent.yaml", tmp_path / "acts.jsonl", tmp_path / "runs"
-    replay.write_text("".join(json.dumps({"code": cell}) + "\n" for cell in (code, AFTERWARDS)))
-    agent.write_text("kind: replay\nfile: acts.jsonl\ncell_timeout_s: 20\n")
-    begun_at = time.monotonic()
-    done = deskfork(
-        *("run", "start", "--source", tasks, "--agent", agent, "--provider", "qemu", "--max-seconds", "120"),
-        *("--json", "--out", out),
-        timeout_s=600,
-    )
-    assert time.monotonic() - begun_at < 400
-    assert "Traceback" not in done.err
-    [trial] = done.json()["trials"]
-    results = sorted(out.glob("*/trials/*/*/*/*/result.json"))
+def test_a_trial_survives(ran: dict[str, tuple[dict[str, Any], list[Path]]], act: str) -> None:
+    _, *endings = ACTS[act]
+    trial, results = ran[name_of(act)]
     attempts = [json.loads(result.read_text()) for result in results]
     *lost, last = ((attempt["status"], attempt["score"], attempt["steps"]) for attempt in attempts)
-    assert last in endings
+    assert last in endings, attempts[-1]["error"]
     assert last[:2] == (trial["status"], trial["score"])
     # Once more after a first loss, which might be ours.
     assert lost == [("sandbox_lost", None, 1)] if last == LOST else lost in ([], [("sandbox_lost", None, 1)])
     for result, attempt in zip(results, attempts, strict=True):
+        assert attempt["phases_s"]["agent"] < 180
         recorded = (result.parent / "trajectory.jsonl").read_text(encoding="utf-8").splitlines()
         assert len(recorded) == attempt["steps"]
         assert all(len(line) < 2**20 for line in recorded)
         assert [json.loads(line)["step"] for line in recorded] == list(range(1, len(recorded) + 1))
-    assert not [record for record in live_records(cache_dir()) if str(out) in str(record)]

@@ -68,14 +68,22 @@ def fixed_ports() -> dict[str, int]:
         return {name: found.getsockname()[1] for name, found in zip(names, listening, strict=True)}
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
     """Two nodes for two sandboxes each, of which the second says that it has KVM."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    head = {"num_cpus": 2, "memory": 512 * MIB, "object_store_memory": 80 * MIB, "include_dashboard": False}
-    started = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
-    started.second = started.add_node(num_cpus=2, memory=512 * MIB, object_store_memory=80 * MIB, resources={"kvm": 2})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        patch.setenv("RAY_raylet_start_wait_time_s", "180")
+        yield from two_nodes()
+
+
+def two_nodes() -> Iterator[Any]:
+    room = {"num_cpus": 2, "memory": 512 * MIB, "object_store_memory": 80 * MIB}
+    started = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={**room, **fixed_ports(), "include_dashboard": False}
+    )
+    started.second = started.add_node(**room, **fixed_ports(), resources={"kvm": 2})
     started.wait_for_nodes()
     try:
         yield started
@@ -115,32 +123,6 @@ def test_a_run_on_two_nodes_leaves_what_a_local_one_does(cluster: Any, source: P
         assert trial.paths.guest.is_dir()
     assert {event.phase for event in events} >= {"fork", "setup", "agent", "evaluate", "ended"}
     assert not list(summary.run_dir.rglob("*.partial"))
-
-
-def test_a_lost_node_costs_only_the_trials_it_held_which_run_again_elsewhere(cluster: Any, source: Path) -> None:
-    slow = SOLUTION.replace("# %%\n(", "# %%\nimport time; time.sleep(4)\n# %%\n(")
-    for name in ("first", "second"):
-        (source / name / "solution.py").write_text(slow)
-    events: list[TrialEvent] = []
-    lost: list[float] = []
-
-    def lose_the_second_node(event: TrialEvent) -> None:
-        events.append(event)
-        at_work = {seen.plan.key for seen in events if seen.phase == "agent" and seen.step >= 1}
-        if len(at_work) >= 3 and not lost:
-            lost.append(time.monotonic())
-            cluster.remove_node(cluster.second, allow_graceful=False)
-
-    resolved = config(cluster, source, agents=["oracle"], repeats=4)
-    summary = start_run(resolved, notify=lose_the_second_node, on_begin=lambda begun: None)
-    assert lost, "no node was lost"
-    assert (summary.signal_number, summary.not_begun) == (None, 0)
-    assert [result.score for result in summary.results] == [1.0] * 8
-    attempts = [attempt.result for attempt in read_run(summary.run_dir).attempts]
-    failed = [result for result in attempts if result and result.status is TrialStatus.INFRA_ERROR]
-    assert 1 <= len(failed) <= 2, "what the first node held was lost as well"
-    assert all("lost with its node" in result.error for result in failed)
-    assert len(attempts) == 8 + len(failed)
 
 
 def test_a_run_on_a_cluster_is_resumed_on_it(cluster: Any, source: Path) -> None:
@@ -188,3 +170,30 @@ def test_what_a_cluster_cannot_do_is_refused(cluster: Any, source: Path) -> None
     with pytest.raises(ConfigError, match="no Ray cluster answers"):
         run(config(cluster, source, ray_address="127.0.0.1:1"), [])
     assert wait_until(lambda: not ray.is_initialized(), Deadline.after(10.0))
+
+
+def test_a_lost_node_costs_only_the_trials_it_held_which_run_again_elsewhere(cluster: Any, source: Path) -> None:
+    # The last test, as the cluster has one node less afterwards.
+    slow = SOLUTION.replace("# %%\n(", "# %%\nimport time; time.sleep(4)\n# %%\n(")
+    for name in ("first", "second"):
+        (source / name / "solution.py").write_text(slow)
+    events: list[TrialEvent] = []
+    lost: list[float] = []
+
+    def lose_the_second_node(event: TrialEvent) -> None:
+        events.append(event)
+        at_work = {seen.plan.key for seen in events if seen.phase == "agent" and seen.step >= 1}
+        if len(at_work) >= 3 and not lost:
+            lost.append(time.monotonic())
+            cluster.remove_node(cluster.second, allow_graceful=False)
+
+    resolved = config(cluster, source, agents=["oracle"], repeats=4)
+    summary = start_run(resolved, notify=lose_the_second_node, on_begin=lambda begun: None)
+    assert lost, "no node was lost"
+    assert (summary.signal_number, summary.not_begun) == (None, 0)
+    assert [result.score for result in summary.results] == [1.0] * 8
+    attempts = [attempt.result for attempt in read_run(summary.run_dir).attempts]
+    failed = [result for result in attempts if result and result.status is TrialStatus.INFRA_ERROR]
+    assert 1 <= len(failed) <= 2, "what the first node held was lost as well"
+    assert all("lost with its node" in result.error for result in failed)
+    assert len(attempts) == 8 + len(failed)
