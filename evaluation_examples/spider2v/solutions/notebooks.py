@@ -40,20 +40,13 @@ def save(notebook, path):
 
 
 def run(path):
-    """Start to run all cells of a notebook, whose outputs will be saved in it."""
+    """Run all cells of a notebook, whose outputs are saved in it then. Return what came of it."""
     script = (
         "source ~/anaconda3/etc/profile.d/conda.sh && conda activate jupyter"
         f" && jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.timeout=1200 '{path}'"
     )
-    return subprocess.Popen(["bash", "-c", script], stderr=subprocess.PIPE, text=True)
-
-
-def waited(running):
-    """Wait for a run as long as one step may last; a busy machine needs more than one. Return what came of it."""
-    try:
-        return running.communicate(timeout=240)[1][-2000:], running.returncode
-    except subprocess.TimeoutExpired:
-        return "still running"
+    done = subprocess.run(["bash", "-c", script], stderr=subprocess.PIPE, text=True, timeout=1500)
+    return done.stderr[-2000:], done.returncode
 
 
 def texts(notebook):

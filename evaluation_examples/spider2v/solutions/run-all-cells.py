@@ -11,13 +11,6 @@ wait_shown(path)
 palette("run all cells")
 wait("the first cell to run", lambda: kernel_of(path) == "busy")
 # %%
-# A step is interrupted after 300 s; a busy machine needs more of them.
-print(happens(lambda: kernel_of(path) == "idle", 280))
-# %%
-print(happens(lambda: kernel_of(path) == "idle", 280))
-# %%
-print(happens(lambda: kernel_of(path) == "idle", 280))
-# %%
 wait_kernel(path)
 save(path, has_run)
 # %%

@@ -93,6 +93,8 @@ class OracleConfig(_GuestAgentConfig):
 
     kind: Literal["oracle"] = "oracle"
     name: str = Field(default="oracle", pattern=_NAME)
+    cell_timeout_s: float = Field(default=1800.0, gt=0)
+    """Solutions have deadlines of their own, and run notebooks in one cell."""
 
 
 class NullConfig(StrictModel):

@@ -25,7 +25,6 @@ from deskfork.tasks.steps import (
 )
 
 PROGRAM_TIMEOUT_S = 60.0
-PAGE_TIMEOUT_S = 240.0
 # Upstream removes the script again; the agent is to find the machine as a person would.
 _RUN_AND_REMOVE = '/bin/bash "$@"; code=$?; rm -f -- "$1"; exit $code'
 _FORWARD = "socat tcp-listen:{listening},fork,reuseaddr,bind=127.0.0.1 tcp:127.0.0.1:{debugging}"
@@ -132,7 +131,7 @@ class Runner:
     def _launch(self, place: int, step: LaunchStep) -> bool:
         target = jupyterlab.jupyterlab_target(step.command)
         if target is not None and {"jupyterlab", "browser"} <= self.opened:
-            timeout_s = min(PAGE_TIMEOUT_S, max(1.0, self.deadline.remaining_s))
+            timeout_s = max(1.0, self.deadline.remaining_s)
             inside = jupyterlab.inside_desktop(target)
             if inside is not None:
                 self._add(place, jupyterlab.show(inside, timeout_s), timeout_s + PROGRAM_TIMEOUT_S)
