@@ -142,11 +142,12 @@ def focus_page():
     still()
 
 
-def palette(command):
+def palette(command, of=None):
     """Run the command that the command palette finds for these words; they must leave it no more than three.
 
     The palette closes of its own when something else on the page takes the keyboard, a notebook that has just got its
-    kernel for one: then it is opened anew.
+    kernel for one: then it is opened anew. A command of a document, `of`, is not found where a Launcher that came late
+    stands before it: then the document is brought to the front.
     """
     rest = grab(PALETTE_REST)
     for _ in range(3):
@@ -160,6 +161,10 @@ def palette(command):
                 press("enter")
                 wait("the palette to close", lambda: not is_palette_open())
                 return
+        elif of is not None and not active_title().startswith(of.name[:10]):
+            press("escape")
+            still()
+            open_path(of.name)
     raise TimeoutError(f"the palette did not find '{command}'; windows: {titles()}")
 
 

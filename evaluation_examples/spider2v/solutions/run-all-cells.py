@@ -8,7 +8,7 @@ wait_kernel(path)
 focus_page()
 wait_shown(path)
 # %%
-palette("run all cells")
+palette("run all cells", of=path)
 wait("the first cell to run", lambda: kernel_of(path) == "busy")
 # %%
 wait_kernel(path)
