@@ -83,7 +83,8 @@ def two_nodes() -> Iterator[Any]:
     started = cluster_utils.Cluster(
         initialize_head=True, head_node_args={**room, **fixed_ports(), "include_dashboard": False}
     )
-    started.second = started.add_node(**room, **fixed_ports(), resources={"kvm": 2})
+    # At an address of its own: of nodes that share one, the caller connects to any, and that one is not to be lost.
+    started.second = started.add_node(**room, **fixed_ports(), resources={"kvm": 2}, node_ip_address="127.0.0.2")
     started.wait_for_nodes()
     try:
         yield started

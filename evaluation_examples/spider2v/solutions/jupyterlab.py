@@ -165,6 +165,7 @@ def palette(command, of=None):
             press("escape")
             still()
             open_path(of.name)
+            rest = grab(PALETTE_REST)
     raise TimeoutError(f"the palette did not find '{command}'; windows: {titles()}")
 
 

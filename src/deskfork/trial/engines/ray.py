@@ -150,7 +150,8 @@ class RayEngine:
 
     def ledger(self, budget: RunBudget, *, tokens: int, cost_usd: float) -> RunLedger:
         """Count at the desk; see `Engine.ledger`."""
-        here = NodeAffinitySchedulingStrategy(_ray.get_runtime_context().get_node_id(), soft=True)
+        # Not softly: observed with ray 2.60, that puts it on another node at times, and it would be lost with that.
+        here = NodeAffinitySchedulingStrategy(_ray.get_runtime_context().get_node_id(), soft=False)
         make = _ray.remote(num_cpus=0, scheduling_strategy=here)(_Desk)
         return FarLedger(make.remote(budget, tokens, cost_usd))
 
