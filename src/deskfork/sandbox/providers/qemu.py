@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -149,11 +150,22 @@ def end_by_name(name: str) -> None:
     Raises:
         SandboxError: It did not end.
     """
+    deadline = Deadline.after(10.0)
     for pid in _pids_named(f"deskfork-{name}"):
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    if not wait_until(lambda: not _pids_named(f"deskfork-{name}"), Deadline.after(10.0)):
+            _kill(pid, deadline)
+    if not wait_until(lambda: not _pids_named(f"deskfork-{name}"), deadline):
         raise SandboxError(f"{name}: its QEMU could not be killed")
+
+
+def _kill(pid: int, deadline: Deadline) -> None:
+    handle = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        # A process loses its command line, by which it is found, a moment before it is gone.
+        select.select([handle], [], [], deadline.remaining_s)
+    finally:
+        os.close(handle)
 
 
 def _pids_named(qemu_name: str) -> list[int]:

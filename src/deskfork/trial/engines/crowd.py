@@ -96,12 +96,12 @@ class Crowd:
             InfraError: The cluster failed as a whole, or records could not be written.
         """
         has_ended = threading.Event()
-        failures: list[BaseException] = []
+        failures: list[Exception] = []
 
         def collect() -> None:
             try:
                 self._go_on()
-            except BaseException as error:
+            except Exception as error:
                 failures.append(error)
             finally:
                 has_ended.set()
