@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deskfork.records.reader import read_run
-from deskfork.report.aggregate import report_run
+from deskfork.report.build import build_report
 from deskfork.trial.config import resolve_config
 from deskfork.trial.plan import TrialEvent
 from deskfork.trial.resume import resume_run
@@ -29,5 +29,5 @@ class CommandRuns:
         return len(resume_run(run_dir, notify=lambda event: None, on_begin=lambda begun: None).results)
 
     def report(self, run_dir: Path) -> object:
-        """Read a run and sum it up."""
-        return report_run(read_run(run_dir))
+        """Read a run and report on it."""
+        return build_report([read_run(run_dir)])

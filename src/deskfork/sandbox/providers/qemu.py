@@ -163,7 +163,9 @@ def _kill(pid: int, deadline: Deadline) -> None:
     try:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
         # A process loses its command line, by which it is found, a moment before it is gone.
-        select.select([handle], [], [], deadline.remaining_s)
+        end = select.poll()
+        end.register(handle, select.POLLIN)
+        end.poll(1000 * deadline.remaining_s)
     finally:
         os.close(handle)
 
