@@ -175,7 +175,8 @@ install_python() {
             .tools/bin/python -m pip install --quiet 'uv>=0.9' >&2 || fail "uv could not be installed; what pip says is above"
         fi
     fi
-    "$uv" sync --frozen --quiet >&2 || fail "the Python environment could not be made; what uv says is above"
+    # Where Python is not to write bytecode, each command would compile its libraries, for seconds.
+    "$uv" sync --frozen --compile-bytecode --quiet >&2 || fail "the Python environment could not be made; what uv says is above"
 }
 
 # A Debian root filesystem is made by root; what is built already needs nobody.
