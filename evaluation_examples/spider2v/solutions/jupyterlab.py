@@ -155,7 +155,7 @@ def palette(command, of=None):
         if not happens(is_palette_open, WAIT_S / 3):
             continue
         write(command)
-        if happens(lambda: is_row_chosen() and changed(rest, grab(PALETTE_REST)) < REST_PX, WAIT_S / 3):
+        if happens(lambda rest=rest: is_row_chosen() and changed(rest, grab(PALETTE_REST)) < REST_PX, WAIT_S / 3):
             still()
             if is_palette_open():
                 press("enter")
