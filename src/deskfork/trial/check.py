@@ -86,8 +86,8 @@ def check_tasks(config: RunConfig, *, notify: Notify, on_begin: OnBegin) -> Chec
     agents = (NullConfig(), 1), (OracleConfig(), EVALUATIONS)
     for agent, evaluations in agents:
         asked = config.model_copy(update={"agents": (agent,), "repeats": 1, "evaluations": evaluations})
-        done[agent.name] = start_run(asked, notify=notify, on_begin=on_begin)
-        if done[agent.name].signal_number is not None:
+        done[agent.name] = last = start_run(asked, notify=notify, on_begin=on_begin)
+        if last.signal_number is not None:
             break
     source = open_source(config.source)
     skipped = {task: why for summary in done.values() for task, why in summary.skipped.items()}
@@ -99,8 +99,7 @@ def check_tasks(config: RunConfig, *, notify: Notify, on_begin: OnBegin) -> Chec
         null, oracle = (_result_of(done.get(agent), task) for agent in ("null", "oracle"))
         run_dir = done["oracle"].run_dir if "oracle" in done else config.out
         checks.append(check_task(source.load(task), null, oracle, run_dir))
-    stopped = (summary.signal_number for summary in done.values())
-    return Checked(tuple(checks), next(filter(None, stopped), None))
+    return Checked(tuple(checks), last.signal_number)
 
 
 def _unchecked(task: str, why: str) -> TaskCheck:

@@ -1,8 +1,8 @@
 """Trials that run elsewhere, as the machine sees them that collects their records."""
 
-import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from deskfork.core.waiting import Deadline
 from deskfork.records.trial import TrialResult, TrialStatus, Verdict
 from deskfork.trial.engines.engine import Work
 from deskfork.trial.engines.parcel import Arrival, Parcel, Piece, pack
+from deskfork.trial.engines.threads import run_in_threads
 from deskfork.trial.plan import TrialEvent, TrialPlan
 from deskfork.trial.trial import is_over, losses
 
@@ -95,27 +96,11 @@ class Crowd:
         Raises:
             InfraError: The cluster failed as a whole, or records could not be written.
         """
-        has_ended = threading.Event()
-        failures: list[Exception] = []
-
-        def collect() -> None:
-            try:
-                self._go_on()
-            except Exception as error:
-                failures.append(error)
-            finally:
-                has_ended.set()
-
-        # In a thread of its own: an interrupt, which hits the main thread, must not tear what is being written.
-        threading.Thread(target=collect, name="collector", daemon=True).start()
-        try:
-            while not has_ended.wait(timeout=0.5):
-                pass
-        except KeyboardInterrupt:
-            self._work.cancelled.set()
-            has_ended.wait(timeout=2 * _END_TIMEOUT_S)
-        if failures:
-            raise failures[0]
+        # In a thread: an interrupt, which hits the main thread, must not tear what is being written.
+        with suppress(KeyboardInterrupt):
+            run_in_threads(
+                [self._go_on], name="collector", on_cancel=self._work.cancelled.set, end_timeout_s=2 * _END_TIMEOUT_S
+            )
         return list(self._results)
 
     def _go_on(self) -> None:

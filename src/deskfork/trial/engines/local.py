@@ -7,7 +7,6 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from deskfork.core.tracing import current_context
-from deskfork.core.waiting import Deadline, wait_until
 from deskfork.records.trial import TrialResult
 from deskfork.sandbox.base import SandboxProvider, TemplateFacts
 from deskfork.tasks.schema import Task
@@ -15,6 +14,7 @@ from deskfork.trial.budget import RunBudget, RunLedger
 from deskfork.trial.capacity import Slots, choose_slots, measure_capacity, sandbox_mib
 from deskfork.trial.config import RunConfig
 from deskfork.trial.engines.engine import Work
+from deskfork.trial.engines.threads import run_in_threads
 from deskfork.trial.plan import TrialSetting
 from deskfork.trial.prepare import describe_templates
 from deskfork.trial.trial import run_trial
@@ -119,32 +119,8 @@ def run_jobs(
         if parallel == 1:
             work()
         else:
-            _run_in_threads(work, min(parallel, len(jobs)), on_cancel)
+            works = [work] * min(parallel, len(jobs))
+            run_in_threads(works, name="trial", on_cancel=on_cancel, end_timeout_s=_END_TIMEOUT_S)
     except KeyboardInterrupt:
         cancelled.set()
     return [done[number] for number in sorted(done.copy())]
-
-
-def _run_in_threads(work: Callable[[], None], count: int, on_cancel: Callable[[], None]) -> None:
-    # Not by join and is_alive: in Python 3.11 an interrupted join takes a thread that works for one that has ended.
-    ended = [threading.Event() for _ in range(count)]
-
-    def work_and_tell(has_ended: threading.Event) -> None:
-        try:
-            work()
-        finally:
-            has_ended.set()
-
-    for number, has_ended in enumerate(ended):
-        # Daemons: one that is stuck in a model's API must not keep a cancelled run from ending.
-        threading.Thread(target=work_and_tell, args=(has_ended,), name=f"trial-{number}", daemon=True).start()
-    try:
-        for has_ended in ended:
-            while not has_ended.wait(timeout=0.5):
-                pass
-    except KeyboardInterrupt:
-        on_cancel()
-        wait_until(
-            lambda: all(has_ended.is_set() for has_ended in ended), Deadline.after(_END_TIMEOUT_S), interval_s=0.1
-        )
-        raise
