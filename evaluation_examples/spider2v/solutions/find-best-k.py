@@ -16,7 +16,8 @@ for k in range(1, 40):
 put(notebook, "TODO", loop.strip())
 show(notebook, "TODO")
 save(notebook, path)
-# %% include run-to-end.py
+# %%
+print(run(path))
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -15,7 +15,8 @@ predicted = "    return [int(p >= 0.5) for p in np.asarray(sigmoid(X @ theta.T))
 put(notebook, "return the predicted label", predicted)
 show(notebook, "TODO")
 save(notebook, path)
-# %% include run-to-end.py
+# %%
+print(run(path))
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -11,7 +11,8 @@ cell = {"cell_type": "code", "id": "venues", "metadata": {}, "source": source, "
 notebook["cells"].append(cell)
 show(notebook, "H/A/N")
 save(notebook, path)
-# %% include run-to-end.py
+# %%
+print(run(path))
 # %%
 from PIL import Image
 

@@ -17,7 +17,8 @@ X_test = scaler.transform(X_test)
 put(notebook, "TODO3", scaled.strip())
 show(notebook, "TODO")
 save(notebook, path)
-# %% include run-to-end.py
+# %%
+print(run(path))
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -11,7 +11,8 @@ trained = "clf = DecisionTreeClassifier(random_state=SEED).fit(X_train, y_train)
 put(notebook, "TODO2", trained + "\ny_pred = clf.predict(X_test)")
 show(notebook, "TODO")
 save(notebook, path)
-# %% include run-to-end.py
+# %%
+print(run(path))
 # %%
 print(texts(opened(path))[-1])
 # %%

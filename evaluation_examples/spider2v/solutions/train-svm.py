@@ -13,7 +13,8 @@ put(notebook, "TODO4", "y_pred = clf.predict(X_test)")
 put(notebook, "TODO5", "print(metrics.accuracy_score(y_test, y_pred))")
 show(notebook, "TODO")
 save(notebook, path)
-# %% include run-to-end.py
+# %%
+print(run(path))
 # %%
 print(texts(opened(path))[-1])
 # %%

@@ -11,7 +11,8 @@ more = classifier["source"].replace("n_estimators=1,", "n_estimators=40,")
 classifier["source"] = more.replace("learning_rate=0.1", "learning_rate=0.8")
 show(notebook, "AdaBoostClassifier(")
 save(notebook, path)
-# %% include run-to-end.py
+# %%
+print(run(path))
 # %%
 print(texts(opened(path))[-1])
 # %%
