@@ -9,12 +9,14 @@ from deskfork.trial.engines.threads import run_in_threads
 
 
 def test_after_an_interrupt_what_is_at_work_is_waited_for() -> None:
-    cancelled, done = threading.Event(), []
+    cancelled, at_work, done = threading.Event(), threading.Barrier(3), []
 
     def interrupt() -> None:
+        at_work.wait(20)
         signal.raise_signal(signal.SIGINT)
 
     def work() -> None:
+        at_work.wait(20)
         assert cancelled.wait(20)
         threading.Event().wait(0.3)
         done.append("work")

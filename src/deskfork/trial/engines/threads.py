@@ -22,7 +22,7 @@ def run_in_threads(
         Exception: The first that came out of a thread.
     """
     # Not by join and is_alive: in Python 3.11 an interrupted join takes a thread that works for one that has ended.
-    ended = [threading.Event() for _ in works]
+    ended: list[threading.Event] = []
     failures: list[Exception] = []
 
     def work_and_tell(work: Callable[[], None], has_ended: threading.Event) -> None:
@@ -33,10 +33,12 @@ def run_in_threads(
         finally:
             has_ended.set()
 
-    for number, given in enumerate(zip(works, ended, strict=True)):
-        # Daemons: one that is stuck in a model's API must not keep a cancelled run from ending.
-        threading.Thread(target=work_and_tell, args=given, name=f"{name}-{number}", daemon=True).start()
     try:
+        for number, work in enumerate(works):
+            ended.append(threading.Event())
+            # Daemons: one that is stuck in a model's API must not keep a cancelled run from ending.
+            given = work, ended[-1]
+            threading.Thread(target=work_and_tell, args=given, name=f"{name}-{number}", daemon=True).start()
         for has_ended in ended:
             while not has_ended.wait(timeout=0.5):
                 pass
