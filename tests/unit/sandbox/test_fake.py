@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -49,6 +50,10 @@ def sandbox(provider: FakeProvider) -> Sandbox:
 
 def kernel_answers(sandbox: Sandbox) -> bool:
     return sandbox.run_cell("print(1)", timeout_s=5).stdout == "1\n"
+
+
+def exists(sandbox: Sandbox, name: str) -> bool:
+    return sandbox.exec(["test", "-e", name], cwd=GUEST_DESKTOP, timeout_s=5).exit_code == 0
 
 
 def test_closing_the_provider_closes_what_it_opened(tmp_path: Path) -> None:
@@ -164,6 +169,17 @@ def test_exceptions_that_are_no_errors_stay_in_the_cell(sandbox: Sandbox) -> Non
         assert done.error.name == name
         assert not done.timed_out
     assert kernel_answers(sandbox)
+
+
+def test_closing_ends_a_cell_at_work_even_where_something_holds_its_channels(sandbox: Sandbox) -> None:
+    # The child has the kernel's ends of all channels; that one is killed a moment later.
+    code = "import os, time\nos.fork()\nopen('begun', 'w').close()\ntime.sleep(600)"
+    with ThreadPoolExecutor(1) as threads:
+        cell = threads.submit(sandbox.run_cell, code, timeout_s=600)
+        assert wait_until(lambda: exists(sandbox, "begun"), Deadline.after(20))
+        sandbox.close()
+        with pytest.raises(KernelLost, match="died in a cell"):
+            cell.result(timeout=10)
 
 
 @pytest.mark.parametrize("state", ["all alive", "kill kernels"])

@@ -9,11 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from deskfork.core.errors import KernelLost
 from deskfork.core.types import FINAL_ANSWER_MIME, CellError, CellResult, RichOutput
@@ -72,6 +73,8 @@ class FakeKernel:
         for name, descriptor in (("stdout", self._stdout), ("stderr", self._stderr)):
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ, name)
+        self._selector.register(self._pidfd, selectors.EVENT_READ, "death")
+        self._in_use = threading.RLock()
         self._wire.settimeout(START_TIMEOUT_S)
         self._is_closed = False
 
@@ -100,7 +103,7 @@ class FakeKernel:
     def fork(self, place: KernelHome) -> Self:
         """Start a kernel with a copy of everything in this one, living in `place`; threads of cells are not copied."""
         request = {"op": "fork", "id": place.sandbox_id, "home": str(place.home), "base": str(place.base)}
-        with ExitStack() as theirs:
+        with self._in_use, ExitStack() as theirs:
             channels, far = _channels(theirs)
             self._send(request, [far[0].fileno(), far[1], far[2]])
             reply = self._await("forked", Deadline.after(START_TIMEOUT_S)).last("forked")
@@ -113,8 +116,12 @@ class FakeKernel:
         """Run one cell; interrupt it when its time is up.
 
         Raises:
-            KernelLost: The kernel died or ignored the interrupt.
+            KernelLost: The kernel died, was closed meanwhile, or ignored the interrupt.
         """
+        with self._in_use:
+            return self._run(code, timeout_s)
+
+    def _run(self, code: str, timeout_s: float) -> CellResult:
         whole = Deadline.after(timeout_s)
         self._send({"op": "run", "code": code})
         heard, timed_out = _Heard(), False
@@ -130,23 +137,29 @@ class FakeKernel:
         return _result(heard, used_s, timed_out=timed_out)
 
     def close(self) -> None:
-        """Kill the kernel and all that is left of its process group; calling it again does nothing."""
+        """Kill the kernel and its process group; a cell at work ends. Calling it again does nothing."""
         if self._is_closed:
             return
         self._is_closed = True
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)
+        # Only once it is dead: a living kernel takes a closed socket for its owner's death and removes the sandbox's
+        # folder. And not below a thread that waits for a cell: it would wait on, or read what took the numbers over.
+        with self._in_use:
+            self._await_death()
+            self._selector.close()
+            self._wire.close()
+            for descriptor in (self._pidfd, self._stdout, self._stderr):
+                os.close(descriptor)
+
+    def _await_death(self) -> None:
         if self._process is not None:
             self._process.wait(START_TIMEOUT_S)
         else:
             with selectors.DefaultSelector() as death:
                 death.register(self._pidfd, selectors.EVENT_READ)
                 death.select(START_TIMEOUT_S)
-        # Only now: a living kernel takes a closed socket for its owner's death and removes the sandbox's folder.
-        self._selector.close()
-        self._wire.close()
-        for descriptor in (self._pidfd, self._stdout, self._stderr):
-            os.close(descriptor)
 
     def _send(self, message: dict[str, Any], descriptors: list[int] | None = None) -> None:
         if self._is_closed:
@@ -174,8 +187,11 @@ class FakeKernel:
             ready = self._selector.select(deadline.remaining_s)
             if not ready and deadline.has_passed:
                 return False
-            for key, _events in ready:
-                self._take(heard, str(key.data))
+            names = {str(key.data) for key, _events in ready}
+            for name in sorted(names - {"death"}):
+                self._take(heard, name)
+            if "death" in names and heard.last(kind) is None:
+                self._fail_dead()
         for name in ("stdout", "stderr"):
             while self._take(heard, name):
                 pass
@@ -185,8 +201,7 @@ class FakeKernel:
         if name == "control":
             chunk = self._wire.recv(65536)
             if not chunk:
-                self.close()
-                raise KernelLost(f"kernel {self.pid}: it died in a cell")
+                self._fail_dead()
             heard.control(chunk)
             return True
         try:
@@ -198,6 +213,10 @@ class FakeKernel:
                 self._selector.unregister(self._stdout if name == "stdout" else self._stderr)
         heard.stream(name, chunk)
         return bool(chunk)
+
+    def _fail_dead(self) -> NoReturn:
+        self.close()
+        raise KernelLost(f"kernel {self.pid}: it died in a cell")
 
 
 def _channels(theirs: ExitStack) -> tuple[Channels, Channels]:
