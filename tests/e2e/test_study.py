@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 
 from deskfork.core.waiting import Deadline, wait_until
 from deskfork.sandbox.provider import VmProvider
+from page_reader import PageReader
 
 ROOT = Path(__file__).parents[2]
 SPIDER2V = Path(os.environ.get("SPIDER2V") or ROOT.parent / "shared" / "spider2-v")
@@ -28,23 +28,6 @@ pytestmark = [
     pytest.mark.vm,
     pytest.mark.skipif(not SPIDER2V.is_dir(), reason="no Spider2-V checkout: give one by SPIDER2V=PATH"),
 ]
-
-
-class _Page(HTMLParser):
-    """What a page shows, and what a browser fetches to show it."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.text: list[str] = []
-        self.fetched: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag != "a":
-            self.fetched += [value for name, value in attrs if name in ("src", "href") and value]
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
 
 
 def test_a_study_survives_a_kill_and_is_reported(
@@ -78,6 +61,6 @@ def test_a_study_survives_a_kill_and_is_reported(
     PAGE.parent.mkdir(exist_ok=True)
     reported = deskfork("report", "show", run_dir, "--html", PAGE, "--json")
     assert reported.code == 0, reported.err
-    page = _Page(PAGE.read_text(encoding="utf-8"))
-    assert not [link for link in page.fetched if not link.startswith("data:")], "the page is not self-contained"
-    assert all(any(arm in text for text in page.text) for arm in ARMS)
+    page = PageReader(PAGE.read_text(encoding="utf-8"))
+    assert all(source.startswith("data:") for source in page.fetched), "the page is not self-contained"
+    assert all(arm in page.text for arm in ARMS)

@@ -7,7 +7,7 @@ listens to every change, which costs applications more than a walk does.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from deskfork_guest.accessibility.applications import ROOT, Application, Inquiry, Question
+from deskfork_guest.accessibility.applications import MAX_TEXT, ROOT, Application, Inquiry, Question
 from deskfork_guest.accessibility.bus import Call
 from deskfork_guest.accessibility.names import DEFUNCT, EDITABLE, ICONIFIED, ROLES, SHOWING, VISIBLE, role_name
 from deskfork_guest.accessibility.wire import (
@@ -107,7 +107,7 @@ class Walk:
                 return [] if item.is_in_editor else self._go_down(tree, item)
             text = parse_text(raw) if raw else ""
             if text.strip("\n") and EMBEDDED not in text:
-                item.content = text
+                item.content = text[: MAX_TEXT + 1]
                 return []
             return self._go_down(tree, item)
         except Malformed:

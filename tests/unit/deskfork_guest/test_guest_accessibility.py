@@ -2,6 +2,7 @@
 
 import struct
 import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -320,6 +321,21 @@ def test_long_names_and_texts_are_clipped(tmp_path: Path) -> None:
     node = seen(tmp_path, Program([window(entry)])).nodes[1]
     assert (len(node.name), node.name[-1]) == (describe.MAX_NAME, "…")
     assert (len(node.text), node.text[-1]) == (2000, "…")
+
+
+def test_long_lines_of_an_editor_are_not_kept_whole(tmp_path: Path) -> None:
+    editable = (SHOWING, EDITABLE)
+    lines = [Thing(SECTION, "", states=editable) for _ in range(16)]
+    program = Program([window(Thing(ENTRY, "", children=lines, states=editable))])
+    program.says["GetText"] = "s", marshalled("s", "t" * 2**20)
+    tracemalloc.start()
+    try:
+        found = seen(tmp_path, program)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found.nodes[1].text) == 2000
+    assert peak < 12 * 2**20, f"{peak / 2**20:.0f} MiB for 16 lines of 1 MiB"
 
 
 def test_all_texts_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """Guards the HTML page: what guests and models wrote must stay text, and the page must need nothing beside it."""
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -11,43 +10,9 @@ from synthetic_runs import add_trial, lock_of, model_agent, new_run, plausible_r
 from deskfork.records.reader import read_run
 from deskfork.report.build import build_report
 from deskfork.report.page import render_page
+from page_reader import PageReader
 
 HOSTILE = '<script>alert(1)</script>\x00\x1b[2J\u202e$\\frac{x}$ \'onload="x" 😀 &amp;'
-VOID = {"meta", "br", "link", "img", "input", "use", "path", "hr"}
-
-
-class Reader(HTMLParser):
-    """Reads a page: elements, links, and text; fails when elements are not closed in order."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[str] = []
-        self.attributes: list[tuple[str, str]] = []
-        self.text = ""
-        self.feed(page)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(tag)
-        self.attributes += [(name, value or "") for name, value in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(tag)
-        self.attributes += [(name, value or "") for name, value in attrs]
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def links(self) -> list[str]:
-        return [value for name, value in self.attributes if name == "href"]
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +25,16 @@ def plausible(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 
 def test_the_page_is_whole_and_self_contained(plausible: tuple[str, Path]) -> None:
     page, _ = plausible
-    read = Reader(page)
+    read = PageReader(page)
     assert not {"script", "iframe", "object", "embed", "link", "base", "form"} & set(read.elements)
     assert read.elements.count("svg") >= 5
-    outside = [value for name, value in read.attributes if name in ("src", "xlink:href") and not value.startswith("#")]
-    assert all(value.startswith("data:") for value in outside)
+    assert all(value.startswith("data:") for value in read.fetched)
     assert "@import" not in page
     assert len(page) < 400_000
 
 
 def test_the_page_tells_every_section_and_trial(plausible: tuple[str, Path]) -> None:
-    read = Reader(plausible[0])
+    read = PageReader(plausible[0])
     ids = {value for name, value in read.attributes if name == "id"}
     wanted = {"success", "repeats", "comparisons", "effort", "phases", "actions", "gui_lines", "self_report"}
     assert wanted | {"failure_modes", "evaluator", "wording", "pair", "trials"} <= ids
@@ -81,7 +45,7 @@ def test_the_page_tells_every_section_and_trial(plausible: tuple[str, Path]) -> 
 
 def test_links_lead_to_the_trials_folders(plausible: tuple[str, Path]) -> None:
     text, page = plausible
-    links = {link for link in Reader(text).links() if "trials/" in link}
+    links = {link for link in PageReader(text).links() if "trials/" in link}
     assert len(links) == 8 * (3 * 2 + 2)
     for link in links:
         assert (page.parent / unquote(link) / "result.json").resolve().is_file()
@@ -98,7 +62,7 @@ def test_what_guests_wrote_is_text(tmp_path: Path) -> None:
             told = {"model": HOSTILE, "verdict": verdict, "error": HOSTILE, "ending": HOSTILE}
             add_trial(run, result_of(task, HOSTILE, score, repeat, **told, **mixes), [step])
     page = render_page(build_report([read_run(run.root)]), tmp_path / "page.html")
-    read = Reader(page)
+    read = PageReader(page)
     assert "script" not in read.elements
     assert not [name for name, _ in read.attributes if name.startswith("on")]
     assert "<script>alert(1)</script>" in read.text
@@ -108,7 +72,7 @@ def test_what_guests_wrote_is_text(tmp_path: Path) -> None:
 
 def test_a_report_with_nothing_in_it_is_a_page(tmp_path: Path) -> None:
     run = new_run(tmp_path / "runs", None)
-    assert "svg" not in Reader(render_page(build_report([read_run(run.root)]), tmp_path / "x.html")).elements
+    assert "svg" not in PageReader(render_page(build_report([read_run(run.root)]), tmp_path / "x.html")).elements
     add_trial(run, result_of("t", "a", None))
     assert "Trials without a score" in render_page(build_report([read_run(run.root)]), tmp_path / "x.html")
 
