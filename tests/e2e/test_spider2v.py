@@ -1,7 +1,7 @@
 """Guards the benchmark: in real machines each of the 44 tasks is solved by its solution, and by nothing else.
 
-A commit's tests take a third of the tasks, half of it with each provider, and another third by the next commit; `make
-test-all` takes all of them with both.
+A commit's tests take a third of the tasks, half of it with each provider, and another third by the next commit; that
+nothing else solves them they try with `qemu` alone. `make test-all` takes all of them with both.
 """
 
 import os
@@ -18,6 +18,7 @@ from deskfork.tasks.load import open_source
 ROOT = Path(__file__).parents[2]
 SPIDER2V = Path(os.environ.get("SPIDER2V") or ROOT.parent / "shared" / "spider2-v")
 SHARES = 6
+TAKES_ALL = bool(os.environ.get("DESKFORK_ALL_TASKS"))
 TIMEOUT_S = 3 * 3600.0
 
 pytestmark = [
@@ -30,7 +31,7 @@ pytestmark = [
 def share(provider: str) -> list[str]:
     """Return the tasks whose turn it is."""
     tasks = [task.id for task in open_source(SPIDER2V).list() if task.runnable]
-    if os.environ.get("DESKFORK_ALL_TASKS"):
+    if TAKES_ALL:
         return tasks
     counted = subprocess.run(
         ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -43,9 +44,12 @@ def share(provider: str) -> list[str]:
 def test_tasks_of_spider2v(
     provider: VmProvider, deskfork: Callable[..., Any], tmp_path: Path, agent: str, score: float
 ) -> None:
+    if agent == "null" and provider.name != "qemu" and not TAKES_ALL:
+        pytest.skip("the null agent has its turn with qemu; `make test-all` takes both")
     wanted = share(provider.name)
     options = ("--source", SPIDER2V, "--tasks", ",".join(wanted), "--agent", agent, "--provider", provider.name)
-    done = deskfork("run", "start", *options, "--json", "--out", tmp_path, "--parallel", "2", timeout_s=TIMEOUT_S)
+    # One at a time: two cores do not solve two tasks at once any sooner, and guests' own deadlines are met.
+    done = deskfork("run", "start", *options, "--json", "--out", tmp_path, "--parallel", "1", timeout_s=TIMEOUT_S)
     assert done.out, done.err
     found = {
         trial["task"]: (trial["status"], trial["score"], trial["strict_score"], trial["reason"])
