@@ -4,6 +4,7 @@ A commit's tests take a third of the tasks, half of it with each provider, and a
 nothing else solves them they try with `qemu` alone. `make test-all` takes all of them with both.
 """
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 
 from deskfork.sandbox.provider import VmProvider
 from deskfork.tasks.load import open_source
+from deskfork.tasks.solution import read_cells
 
 ROOT = Path(__file__).parents[2]
 SPIDER2V = Path(os.environ.get("SPIDER2V") or ROOT.parent / "shared" / "spider2-v")
@@ -58,3 +60,18 @@ def test_tasks_of_spider2v(
     assert sorted(found) == sorted(wanted)
     assert {task: got for task, got in found.items() if got[:3] != ("completed", score, score)} == {}
     assert done.code == 0, done.err
+
+
+def test_a_save_that_jupyterlab_asks_about_goes_through(
+    qemu: VmProvider, deskfork: Callable[..., Any], tmp_path: Path
+) -> None:
+    *begin, clear, answer = read_cells(ROOT / "evaluation_examples" / "spider2v" / "solutions" / "clear-outputs.py")
+    # JupyterLab takes the file for somebody else's, as it does with its own where the server's replies come late.
+    touch = "time.sleep(1)\npath.write_text(path.read_text() + ' ')"
+    steps = tmp_path / "steps.jsonl"
+    steps.write_text("".join(json.dumps({"code": code}) + "\n" for code in (*begin, touch, clear, answer)))
+    options = ("--source", SPIDER2V, "--tasks", "575a50fd", "--agent", f"replay:{steps}", "--provider", "qemu")
+    done = deskfork("run", "start", *options, "--json", "--out", tmp_path / "runs", timeout_s=900)
+    assert done.code == 0, done.err
+    [trial] = done.json()["trials"]
+    assert (trial["status"], trial["score"], trial["strict_score"]) == ("completed", 1.0, 1.0), trial

@@ -239,12 +239,21 @@ def written_at(path):
 
 
 def save(path, is_as_wanted, timeout_s=WAIT_S):
-    """Press Ctrl+S until the notebook on the disk is as wanted."""
+    """Press Ctrl+S until the notebook on the disk is as wanted.
+
+    Where the server's reply comes late, JupyterLab takes what it wrote itself for somebody else's, and asks at the next
+    save whether that is to be overwritten.
+    """
     deadline = time.monotonic() + timeout_s
     while True:
         before = written_at(path)
         press("ctrl", "s")
-        if happens(lambda before=before: written_at(path) != before, 30):
+        happens(lambda before=before: has_dialog() or written_at(path) != before, 30)
+        if has_dialog():
+            still()
+            press("enter")
+            happens(lambda before=before: written_at(path) != before, 30)
+        if written_at(path) != before:
             wait(f"{path} to be whole", lambda: notebook(path))
             if is_as_wanted(notebook(path)):
                 return
